@@ -1,0 +1,39 @@
+"""What can go wrong, as a small tree.
+
+    DpSipsError
+    ├── UsageError    a parameter is wrong: the message names the value and the fix
+    ├── InputError    the data is wrong: a missing file or column, nulls, floats, a corrupt file
+    └── OutputError   the release could not be written; nothing half-written is left behind
+
+The command line turns `UsageError`, `InputError` and `OutputError` into exit code 2.
+"""
+
+import difflib
+from collections.abc import Iterable
+
+
+class DpSipsError(Exception):
+    """Base of every error that this package raises on purpose."""
+
+
+class UsageError(DpSipsError, ValueError):
+    """A parameter is wrong. No data was read and no budget was spent."""
+
+
+class InputError(DpSipsError, ValueError):
+    """The data is wrong. No budget was spent."""
+
+
+class OutputError(DpSipsError, OSError):
+    """The release could not be written. No half-written file is left."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return a sentence that offers the names nearest to `name`, or lists the known ones."""
+    names = list(known)
+    lowered = {n.lower(): n for n in reversed(names)}
+    near = [lowered[m] for m in difflib.get_close_matches(name.lower(), lowered, n=3, cutoff=0.6)]
+    if near:
+        return "did you mean " + " or ".join(repr(n) for n in near) + "?"
+    shown = ", ".join(repr(n) for n in names[:20]) + (", …" if len(names) > 20 else "")
+    return f"known: {shown}" if names else "there are none"
