@@ -141,6 +141,8 @@ def compose(budgets: Iterable[Budget]) -> Budget:
     for budget in budgets:
         rho += Fraction(budget.rho)
         missed *= 1 - Fraction(budget.delta)
+    if not rho:
+        raise UsageError("compose needs at least one budget, got none")
     return Budget(_float_above(rho), _float_above(1 - missed))
 
 
@@ -215,7 +217,7 @@ def zcdp_delta(epsilon: float, rho: float) -> float:
 
 
 def zcdp_alpha(epsilon: float, rho: float) -> float:
-    """Return the α at which `zcdp_delta` takes its infimum (the last column of the paper's tables)."""
+    """Return the α at which `zcdp_delta` takes its infimum, as in the paper's tables."""
     return 1 + _optimal_beta(epsilon, rho)
 
 
