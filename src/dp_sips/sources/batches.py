@@ -1,0 +1,83 @@
+"""What happens to each raw batch: cut, exploded, its nulls settled."""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dp_sips.errors import InputError
+from dp_sips.sources.types import is_list
+
+ROWS = 1 << 17
+"""Rows in a batch: large enough that Python's share is nothing, small enough for the cache."""
+
+
+def cut(batch: pa.RecordBatch, rows: int = ROWS) -> Iterator[pa.RecordBatch]:
+    """Cut a batch into pieces of at most `rows` rows, without copying."""
+    if batch.num_rows <= rows:
+        yield batch
+        return
+    for start in range(0, batch.num_rows, rows):
+        yield batch.slice(start, rows)
+
+
+def exploded(batch: pa.RecordBatch, *, keep_null: bool) -> Iterator[pa.RecordBatch]:
+    """Give each element of the list column (the second one) a row of its own.
+
+    A null list counts as one null item, which `keep_null` keeps. Long lists are taken a few rows
+    at a time, so that the repeated users never outgrow a batch by much.
+    """
+    if not is_list(batch.column(1).type):
+        yield batch
+        return
+    elements = pc.sum(pc.list_value_length(batch.column(1))).as_py() or 0
+    rows = max(1, ROWS * batch.num_rows // max(elements, batch.num_rows, 1))
+    for piece in cut(batch, rows):
+        yield from cut(_explode(piece, keep_null=keep_null))
+
+
+def _explode(batch: pa.RecordBatch, *, keep_null: bool) -> pa.RecordBatch:
+    users, lists = batch.columns
+    flat = [pc.list_flatten(lists)]
+    repeated = [users.take(pc.list_parent_indices(lists))]
+    if keep_null and lists.null_count:
+        missing = pc.indices_nonzero(lists.is_null())
+        repeated.append(users.take(missing))
+        flat.append(pa.nulls(len(missing), flat[0].type))
+    columns = [pa.concat_arrays(repeated), pa.concat_arrays(flat)]
+    return pa.record_batch(columns, names=["user", "item"])
+
+
+def settle_nulls(batch: pa.RecordBatch, nulls: str, names: list[str], label: str) -> pa.RecordBatch:
+    """Apply the caller's rule for nulls; the first column is the user's.
+
+    Public: the names of the file and the column. Sensitive, and in no message: the values.
+    """
+    found = [i for i, column in enumerate(batch.columns) if column.null_count]
+    if not found or (nulls == "group" and found[0] > 0):
+        return batch
+    if nulls != "drop":
+        raise InputError(_null_message(names[found[0]], label, user=found[0] == 0))
+    valid = batch.column(found[0]).is_valid()
+    for i in found[1:]:
+        valid = pc.and_(valid, batch.column(i).is_valid())
+    return batch.filter(valid)
+
+
+def _null_message(name: str, label: str, *, user: bool) -> str:
+    fix = 'nulls="drop" leaves such rows out'
+    if not user:
+        fix += ', nulls="group" keeps null as an item of its own'
+    return f"column {name!r} of {label} has nulls: {fix}"
+
+
+def plain_nulls(array: pa.Array) -> pa.Array:
+    """Move nulls that hide among a dictionary's values to its indices, where the rule sees them."""
+    if not isinstance(array, pa.DictionaryArray) or not array.dictionary.null_count:
+        return array
+    valid = array.dictionary.is_valid()
+    places = pc.subtract(pc.cumulative_sum(valid.cast(pa.int64())), 1)
+    places = pc.if_else(valid, places, None).cast(array.indices.type)
+    indices = places.take(array.indices)
+    values = array.dictionary.drop_null()
+    return pa.DictionaryArray.from_arrays(indices, values, ordered=array.type.ordered)

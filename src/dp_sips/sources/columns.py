@@ -1,0 +1,53 @@
+"""Which columns of a table are the user and the item."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from dp_sips.errors import InputError, UsageError, did_you_mean
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The names that the caller gave; `None` and `()` where nothing was given."""
+
+    user: str | None
+    items: tuple[str, ...]
+
+    @classmethod
+    def named(cls, user: str | None, item: str | Sequence[str] | None) -> "Columns":
+        """Check the names as far as that is possible without a table."""
+        items = (item,) if isinstance(item, str) else tuple(item or ())
+        for name in (*items, *([] if user is None else [user])):
+            if not isinstance(name, str):
+                raise UsageError(f"column names are text, got {name!r}")
+        for name, count in Counter(items).items():
+            if count > 1:
+                raise UsageError(f"item names the column {name!r} twice: name each column once")
+        if user in items:
+            raise UsageError(f"user and item are the same column, {user!r}: name two columns")
+        return cls(user, items)
+
+    @property
+    def given(self) -> bool:
+        """Whether the caller named any column."""
+        return self.user is not None or bool(self.items)
+
+    def pick(self, known: Iterable[object], label: str) -> list[str]:
+        """Return the needed names, the user first, once it is sure that the table has them."""
+        counts = Counter(known)
+        user = self._required(counts, label)
+        for name in (user, *self.items):
+            if name not in counts:
+                hint = did_you_mean(name, map(str, counts))
+                raise InputError(f"no column {name!r} in {label}: {hint}")
+            if counts[name] > 1:
+                raise InputError(f"{label} has {counts[name]} columns {name!r}: rename one of them")
+        return [user, *self.items]
+
+    def _required(self, known: Iterable[object], label: str) -> str:
+        missing = "user" if self.user is None else "item"
+        if self.user is None or not self.items:
+            shown = ", ".join(repr(str(name)) for name in known)
+            raise UsageError(f"{missing}= must name a column of {label}; it has {shown or 'none'}")
+        return self.user

@@ -1,0 +1,108 @@
+"""From paths, globs and folders to a sorted list of data files."""
+
+import glob
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from dp_sips.errors import InputError, UsageError, did_you_mean
+
+COMPRESSED = (".gz", ".bz2", ".zst")
+KINDS = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".json": "json",
+    ".arrow": "ipc",
+    ".feather": "ipc",
+    ".ipc": "ipc",
+}
+_COMPRESSIBLE = {"csv", "tsv", "json"}
+
+
+def kind_of(path: Path) -> str | None:
+    """Return the kind of file that the suffix tells, or `None`."""
+    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
+    if suffixes and suffixes[-1] in COMPRESSED:
+        kind = KINDS.get(suffixes[0]) if len(suffixes) > 1 else None
+        return kind if kind in _COMPRESSIBLE else None
+    return KINDS.get(suffixes[-1]) if suffixes else None
+
+
+def find_files(places: Iterable[str | os.PathLike[str]]) -> list[Path]:
+    """Return every data file that the paths, globs and folders name, each once, by name."""
+    found = {path for place in places for path in _expand(os.fspath(place))}
+    if not found:
+        raise UsageError("the list of paths is empty: name at least one file")
+    return sorted(found, key=str)
+
+
+def _expand(place: str) -> Iterator[Path]:
+    if not isinstance(place, str):
+        raise UsageError(f"a path must be text, got {place!r}")
+    if "://" in place:
+        raise InputError(f"{place} is not a local path: pass pyarrow.dataset.dataset({place!r})")
+    path = Path(place).expanduser()
+    if path.is_dir():
+        yield from _in_folder(path)
+    elif path.exists():
+        yield _known(path)
+    elif glob.has_magic(place):
+        yield from _matching(str(path))
+    else:
+        raise InputError(_missing(path))
+
+
+def _known(path: Path) -> Path:
+    if kind_of(path) is None:
+        known = " ".join(KINDS)
+        raise InputError(
+            f"{path} has no suffix that tells its kind; known: {known}, and CSV, TSV and JSON "
+            f"lines with {' '.join(COMPRESSED)}"
+        )
+    return path
+
+
+def _in_folder(folder: Path) -> list[Path]:
+    files = list(_data_files(folder))
+    if not files:
+        raise InputError(f"no data files in the folder {folder}; known: {' '.join(KINDS)}")
+    return files
+
+
+def _data_files(folder: Path) -> Iterator[Path]:
+    """Walk a folder; what begins with a dot or an underscore is some writer's own."""
+    for root, folders, names in os.walk(folder, onerror=_raise):
+        folders[:] = [name for name in folders if not name.startswith((".", "_"))]
+        paths = (Path(root, name) for name in names if not name.startswith((".", "_")))
+        yield from (path for path in paths if kind_of(path))
+
+
+def _raise(error: OSError) -> None:
+    raise InputError(f"{error.filename} cannot be read: {error.strerror}") from error
+
+
+def _matching(pattern: str) -> list[Path]:
+    # The glob module, not Path.glob: it takes absolute patterns and leaves hidden files out.
+    matches = [Path(match) for match in glob.glob(pattern, recursive=True)]  # noqa: PTH207
+    files = [path for path in matches if not path.is_dir() and kind_of(path)]
+    for folder in matches:
+        if folder.is_dir():
+            files.extend(_data_files(folder))
+    if not files:
+        raise InputError(f"no data file matches {pattern}; known: {' '.join(KINDS)}")
+    return files
+
+
+def _missing(path: Path) -> str:
+    folder = path.parent
+    if not folder.is_dir():
+        return f"no such file: {path} (there is no folder {folder})"
+    try:
+        names = sorted(entry.name for entry in folder.iterdir())
+    except OSError:
+        return f"no such file: {path}"
+    return f"no such file: {path}; {did_you_mean(path.name, names)}"

@@ -1,0 +1,85 @@
+"""Polars data frames, eager and lazy. This module is imported only when the caller passes one."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from dp_sips.errors import InputError
+from dp_sips.sources.base import Feed, Part
+from dp_sips.sources.batches import ROWS
+from dp_sips.sources.columns import Columns
+
+_EAGER = "the data frame"
+_LAZY = "the lazy frame"
+
+
+def open_eager(frame: pl.DataFrame, columns: Columns) -> Feed:
+    """Read a frame that is in memory, slice by slice."""
+    needed = frame.select(columns.pick(frame.columns, _EAGER))
+    part = Part(_EAGER, lambda: _to_arrow(needed.iter_slices(ROWS)))
+    schema = _arrow_schema(needed.schema, _EAGER)
+    dtypes = _item_dtypes(needed.schema)
+    return Feed(_EAGER, schema, (part,), lambda items: _frame(items, dtypes), needed.height)
+
+
+def open_lazy(frame: pl.LazyFrame, columns: Columns) -> Feed:
+    """Run the query when batches are asked for, with Polars' streaming engine."""
+    with _running():
+        known = frame.collect_schema()
+    needed = frame.select(columns.pick(known, _LAZY))
+    dtypes = pl.Schema({name: known[name] for name in columns.pick(known, _LAZY)})
+
+    def read() -> Iterator[pa.RecordBatch]:
+        with _running():
+            yield from _to_arrow(needed.collect_batches(chunk_size=ROWS, maintain_order=True))
+
+    return Feed(
+        _LAZY,
+        _arrow_schema(dtypes, _LAZY),
+        (Part(_LAZY, read),),
+        lambda items: _frame(items, _item_dtypes(dtypes)).lazy(),
+    )
+
+
+@contextmanager
+def _running() -> Iterator[None]:
+    """Turn a failed query into an `InputError`; Polars' own message may show values."""
+    try:
+        yield
+    except (pl.exceptions.PolarsError, OSError) as error:
+        name = type(error).__name__
+        raise InputError(f"{_LAZY} cannot be read: its query failed ({name})") from error
+
+
+def _to_arrow(frames: Iterable[pl.DataFrame]) -> Iterator[pa.RecordBatch]:
+    for frame in frames:
+        yield from frame.to_arrow().to_batches()
+
+
+def _arrow_schema(dtypes: Mapping[str, Any], label: str) -> pa.Schema:
+    return pa.schema([(name, _arrow_type(name, dtypes[name], label)) for name in dtypes])
+
+
+def _arrow_type(name: str, dtype: Any, label: str) -> pa.DataType:
+    try:
+        # Polars exports objects as their addresses in memory, which mean nothing.
+        if dtype.is_nested() or dtype != pl.Object:
+            return pl.DataFrame(schema={name: dtype}).to_arrow().schema.field(0).type
+    except pa.ArrowException:
+        pass
+    raise InputError(
+        f"column {name!r} of {label} has the type {dtype}, which Arrow does not know: cast it first"
+    )
+
+
+def _item_dtypes(dtypes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the dtypes of the items, without the user; of a list column, of its elements."""
+    _, *items = dtypes
+    return {name: getattr(dtypes[name], "inner", dtypes[name]) for name in items}
+
+
+def _frame(items: pa.Table, dtypes: dict[str, Any]) -> pl.DataFrame:
+    return pl.DataFrame(items).cast(pl.Schema(dtypes))

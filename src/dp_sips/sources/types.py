@@ -1,0 +1,120 @@
+"""Which column types can be a user or an item, and the type in which batches carry them.
+
+Most types are carried as they are. Three kinds are not, and return on the way out: views, which
+Arrow cannot filter or compare yet, travel as large text or large binary; extension types (UUID and
+the like) as their storage; a column without any value as text.
+"""
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.types as kinds
+
+from dp_sips.errors import InputError
+
+_ALLOWED: tuple[Callable[[pa.DataType], bool], ...] = (
+    kinds.is_integer,
+    kinds.is_string,
+    kinds.is_large_string,
+    kinds.is_binary,
+    kinds.is_large_binary,
+    kinds.is_fixed_size_binary,
+    kinds.is_boolean,
+    kinds.is_date,
+    kinds.is_timestamp,
+    kinds.is_time,
+    kinds.is_decimal,
+    kinds.is_duration,
+)
+_LISTS: tuple[Callable[[pa.DataType], bool], ...] = (
+    kinds.is_list,
+    kinds.is_large_list,
+    kinds.is_fixed_size_list,
+    kinds.is_list_view,
+    kinds.is_large_list_view,
+)
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """Whether each value of this type is a list of items."""
+    return any(check(kind) for check in _LISTS)
+
+
+def element(kind: pa.DataType) -> pa.DataType:
+    """Return the type of one item: a list's element type, else the type itself."""
+    return kind.value_type if is_list(kind) else kind
+
+
+def carried(kind: pa.DataType) -> pa.DataType:
+    """Return the type in which batches carry values of this (non-list) type."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return carried(kind.storage_type)
+    if kinds.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, carried(kind.value_type), kind.ordered)
+    if kinds.is_string_view(kind):
+        return pa.large_string()
+    if kinds.is_binary_view(kind):
+        return pa.large_binary()
+    return pa.string() if kinds.is_null(kind) else kind
+
+
+def check_types(schema: pa.Schema, label: str, *, hint: str = "") -> None:
+    """Refuse a column that has no dependable equality; the first field is the user's."""
+    user, *items = schema
+    _check(user, user.type, label, hint)
+    for item in items:
+        if is_list(item.type) and len(items) > 1:
+            raise InputError(
+                f"column {item.name!r} of {label} holds lists, and item names several columns: "
+                "a list column can only be the one item column"
+            )
+        _check(item, element(item.type), label, hint)
+
+
+def _check(field: pa.Field, kind: pa.DataType, label: str, hint: str) -> None:
+    plain = carried(kind)
+    plain = plain.value_type if kinds.is_dictionary(plain) else plain
+    if kinds.is_floating(plain):
+        raise InputError(
+            f"column {field.name!r} of {label} has the type {field.type}: cast it first (to "
+            f"integers, decimals or text): floats have no dependable equality{hint}"
+        )
+    if not any(check(plain) for check in _ALLOWED):
+        raise InputError(
+            f"column {field.name!r} of {label} has the type {field.type}, which cannot be a user "
+            "or an item: cast it first, to integers, text, bytes, bools, dates, times or decimals"
+        )
+
+
+def to_carried(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Bring a column to its carried type; text may stay dictionary-encoded, as it is faster."""
+    if array.type == kind:
+        return array
+    if isinstance(array, pa.ExtensionArray):
+        return to_carried(array.storage, kind)
+    if isinstance(array, pa.DictionaryArray):
+        value_type = kind.value_type if kinds.is_dictionary(kind) else kind
+        values = to_carried(array.dictionary, value_type)
+        return pa.DictionaryArray.from_arrays(array.indices, values, ordered=array.type.ordered)
+    return array.cast(kind)
+
+
+def from_carried(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Bring released items back to the caller's own column types."""
+    columns = [_own(table.column(i), element(field.type)) for i, field in enumerate(schema)]
+    return pa.table(columns, names=schema.names)
+
+
+def _own(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    if column.type == kind:
+        return column
+    if kinds.is_null(kind):
+        return pa.chunked_array([pa.nulls(len(column))])
+    if kinds.is_dictionary(kind):
+        return pa.chunked_array([_own_dictionary(part, kind) for part in column.chunks], kind)
+    return column.cast(kind)
+
+
+def _own_dictionary(array: pa.DictionaryArray, kind: pa.DataType) -> pa.DictionaryArray:
+    values = array.dictionary.cast(kind.value_type)
+    return pa.DictionaryArray.from_arrays(array.indices, values, ordered=kind.ordered)
