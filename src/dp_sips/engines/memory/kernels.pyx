@@ -1,0 +1,314 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""The compiled loops of the memory engine: plain arrays in, plain arrays out.
+
+Every loop releases the GIL, so that the engine can run one shard, or one block of users, per core.
+None of them knows about noise or thresholds: they number values, drop repeats, put a user's items
+in bounding order, and add up integer weights.
+"""
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
+
+import numpy as np
+
+cdef extern from *:
+    """
+    #if defined(__GNUC__) || defined(__clang__)
+    #define DP_PREFETCH(address) __builtin_prefetch((address), 1)
+    #else
+    #define DP_PREFETCH(address) ((void)0)
+    #endif
+    #if defined(__SIZEOF_INT128__)
+    #define DP_SCALE(x, n) ((uint64_t)(((unsigned __int128)(x) * (n)) >> 64))
+    #else
+    #define DP_SCALE(x, n) ((((x) >> 32) * (n)) >> 32)
+    #endif
+    """
+    void DP_PREFETCH(const void *address) noexcept nogil
+    uint64_t DP_SCALE(uint64_t x, uint64_t n) noexcept nogil
+
+cdef enum:
+    BLOCK = 1024  # rows of a batch that are looked up together
+    AHEAD = 16  # rows whose memory is fetched ahead of their turn
+
+
+cdef inline uint64_t mix(uint64_t x) noexcept nogil:
+    """Scramble 64 bits: `dp_sips.privacy.bounding.mix`, to the bit."""
+    x = (x ^ (x >> 30)) * <uint64_t>0xBF58476D1CE4E5B9
+    x = (x ^ (x >> 27)) * <uint64_t>0x94D049BB133111EB
+    return x ^ (x >> 31)
+
+
+cdef class Shard:
+    """One shard of a table that numbers distinct values in order of first appearance.
+
+    A value is `width` 64-bit words, one or two. A shard looks only at the values whose hash falls
+    to it, so that several shards can work on one batch at once; the n-th value of shard s out of S
+    has the number n·S + s. A slot holds half of the hash (low) and n + 1 (high), so that the
+    table is small, and can grow without a look at the values.
+    """
+
+    cdef readonly uint32_t shard, shards, width, count
+    cdef readonly object keys
+    cdef object _slots
+    cdef uint64_t seed, mask, room
+    cdef uint64_t *slots
+    cdef uint64_t *key
+
+    def __init__(self, uint32_t shard, uint32_t shards, uint32_t width, uint64_t seed):
+        self.shard, self.shards, self.width, self.seed = shard, shards, width, seed
+        self.count = 0
+        self.keys = np.empty(0, dtype=np.uint64)
+        self._new_slots(1 << 13)
+        self._new_keys(1 << 13)
+
+    def _new_slots(self, uint64_t capacity):
+        # numpy asks the system for huge pages, which makes random access much cheaper.
+        self._slots = np.zeros(capacity, dtype=np.uint64)
+        cdef uint64_t[::1] slots = self._slots
+        self.slots = &slots[0]
+        self.mask = capacity - 1
+
+    def _new_keys(self, uint64_t room):
+        # Growing in place moves no data and touches no second copy: memory that the system has
+        # to provide first is the slowest of all.
+        self.keys.resize(room * self.width, refcheck=False)
+        cdef uint64_t[::1] key = self.keys
+        self.key = &key[0]
+        self.room = room
+
+    def _grow_slots(self):
+        cdef uint64_t i, at, capacity = self.mask + 1
+        cdef uint64_t *old = self.slots
+        keep = self._slots
+        self._new_slots(capacity * 2)
+        with nogil:
+            for i in range(capacity):
+                if old[i]:
+                    at = old[i] & self.mask
+                    while self.slots[at]:
+                        at = (at + 1) & self.mask
+                    self.slots[at] = old[i]
+        del keep
+
+    def finish(self):
+        """Free the table and return the values' words in the order of their numbers."""
+        self._slots = None
+        self.slots = NULL
+        return self.keys[: self.count * self.width]
+
+    def number(self, const uint64_t[:, ::1] values, uint32_t[::1] numbers, uint32_t[::1] firsts):
+        """Write the numbers of this shard's values to `numbers`, the rows of new ones to `firsts`.
+
+        Returns how many are new.
+        """
+        cdef Py_ssize_t rows = values.shape[0], start = 0
+        cdef uint32_t new = 0
+        with nogil:
+            while start < rows:
+                if (self.count + BLOCK) * <uint64_t>20 > (self.mask + 1) * 17:
+                    with gil:
+                        self._grow_slots()
+                if self.count + BLOCK > self.room:
+                    with gil:
+                        self._new_keys(self.room + self.room // 4)
+                new += self._number(
+                    &values[0, 0], self.width, start, min(start + BLOCK, rows),
+                    &numbers[0], &firsts[0] + new,
+                )
+                start += BLOCK
+        return new
+
+    cdef uint32_t _number(
+        self, const uint64_t *values, uint32_t width, Py_ssize_t start, Py_ssize_t stop,
+        uint32_t *numbers, uint32_t *firsts,
+    ) noexcept nogil:
+        cdef uint64_t hashes[BLOCK + AHEAD]
+        cdef uint32_t rows[BLOCK]
+        cdef uint32_t mine = 0, new = 0, j, n
+        cdef uint64_t h, at, slot
+        cdef const uint64_t *value
+        cdef Py_ssize_t i
+        for i in range(start, stop):
+            value = values + i * width
+            h = mix(value[0] ^ self.seed)
+            if width == 2:
+                h = mix(h ^ value[1])
+            hashes[mine] = h
+            rows[mine] = <uint32_t>i
+            mine += DP_SCALE(h, self.shards) == self.shard
+        for j in range(AHEAD):
+            hashes[mine + j] = 0
+        for j in range(AHEAD):
+            DP_PREFETCH(&self.slots[hashes[j] & self.mask])
+        for j in range(mine):
+            DP_PREFETCH(&self.slots[hashes[j + AHEAD] & self.mask])
+            i = rows[j]
+            value = values + i * width
+            h = <uint32_t>hashes[j]
+            at = h & self.mask
+            while True:
+                slot = self.slots[at]
+                if slot == 0:
+                    n = self.count
+                    self.count += 1
+                    self.slots[at] = h | <uint64_t>self.count << 32
+                    self.key[n * <uint64_t>width] = value[0]
+                    if width == 2:
+                        self.key[n * <uint64_t>2 + 1] = value[1]
+                    firsts[new] = <uint32_t>i
+                    new += 1
+                    break
+                if <uint32_t>slot == h:
+                    n = <uint32_t>(slot >> 32) - 1
+                    if self.key[n * <uint64_t>width] == value[0] and (
+                        width == 1 or self.key[n * <uint64_t>2 + 1] == value[1]
+                    ):
+                        break
+                at = (at + 1) & self.mask
+            numbers[i] = n * self.shards + self.shard
+        return new
+
+
+def runs(const uint64_t[:, ::1] values, uint32_t[::1] starts):
+    """Write the first row of each run of equal values to `starts`; return how many runs there are."""
+    cdef Py_ssize_t i, rows = values.shape[0]
+    cdef uint32_t width = values.shape[1], found = 0
+    with nogil:
+        for i in range(rows):
+            starts[found] = <uint32_t>i
+            found += i == 0 or values[i, 0] != values[i - 1, 0] or (
+                width == 2 and values[i, 1] != values[i - 1, 1]
+            )
+    return found
+
+
+def keep_new(
+    const uint32_t[::1] users, const uint32_t[::1] starts, const uint32_t[::1] items,
+    uint32_t[::1] last, uint32_t[::1] kept, uint32_t[::1] lengths,
+):
+    """Copy to `kept` the items of the rows that are no repeats; return how many there are.
+
+    Row r belongs to users[j] where starts[j] ≤ r < starts[j + 1]; lengths[j] is set to the number
+    of rows kept of that run. `last[item]` is one more than the item's last user: a row that finds
+    its own user there is a repeat for sure, and where each user's rows are contiguous, there are
+    no others.
+    """
+    cdef Py_ssize_t i, j, rows = items.shape[0], count = users.shape[0]
+    cdef uint32_t item, user, at = 0, before
+    with nogil:
+        for j in range(count):
+            before = at
+            user = users[j] + 1
+            for i in range(starts[j], starts[j + 1]):
+                if i + AHEAD < rows:
+                    DP_PREFETCH(&last[items[i + AHEAD]])
+                item = items[i]
+                kept[at] = item
+                at += last[item] != user
+                last[item] = user
+            lengths[j] = at - before
+    return at
+
+
+cdef struct Ranked:
+    uint64_t rank
+    uint32_t item
+
+
+cdef void order_one(
+    uint32_t *items, Py_ssize_t n, uint64_t user_word, const uint64_t *item_words,
+    Ranked *scratch, uint32_t *counts,
+) noexcept nogil:
+    """Sort one user's items by rank. Ranks are uniform, so n buckets hold about one item each."""
+    cdef Py_ssize_t i, j
+    cdef uint64_t rank
+    cdef Ranked one
+    for i in range(n + 1):
+        counts[i] = 0
+    for i in range(n):
+        if i + AHEAD < n:
+            DP_PREFETCH(&item_words[items[i + AHEAD]])
+        counts[DP_SCALE(mix(user_word ^ item_words[items[i]]), n) + 1] += 1
+    for i in range(n):
+        counts[i + 1] += counts[i]
+    for i in range(n):
+        rank = mix(user_word ^ item_words[items[i]])
+        j = DP_SCALE(rank, n)
+        scratch[counts[j]].rank = rank
+        scratch[counts[j]].item = items[i]
+        counts[j] += 1
+    for i in range(1, n):
+        one = scratch[i]
+        j = i
+        while j > 0 and scratch[j - 1].rank > one.rank:
+            scratch[j] = scratch[j - 1]
+            j -= 1
+        scratch[j] = one
+    for i in range(n):
+        items[i] = scratch[i].item
+
+
+def order_items(
+    uint32_t[::1] items, const uint64_t[::1] ends, const uint64_t[::1] user_words,
+    const uint64_t[::1] item_words, uint64_t max_items, Py_ssize_t first, Py_ssize_t stop,
+):
+    """Put the items of each user in [first, stop) with more than `max_items` in bounding order."""
+    cdef Py_ssize_t user
+    cdef uint64_t start, longest = 0
+    cdef Ranked *scratch
+    cdef uint32_t *counts
+    for user in range(first, stop):
+        start = ends[user - 1] if user else 0
+        longest = max(longest, ends[user] - start)
+    if longest <= max_items:
+        return
+    scratch = <Ranked *>malloc(longest * sizeof(Ranked))
+    counts = <uint32_t *>malloc((longest + 1) * sizeof(uint32_t))
+    if scratch == NULL or counts == NULL:
+        free(scratch)
+        free(counts)
+        raise MemoryError
+    with nogil:
+        for user in range(first, stop):
+            start = ends[user - 1] if user else 0
+            if ends[user] - start > max_items:
+                order_one(
+                    &items[start], ends[user] - start, user_words[user], &item_words[0],
+                    scratch, counts,
+                )
+    free(scratch)
+    free(counts)
+
+
+def add_weights(
+    const uint32_t[::1] items, const uint64_t[::1] ends, const uint8_t[::1] removed,
+    const uint64_t[::1] weight_of_count, uint64_t[::1] weights, Py_ssize_t first, Py_ssize_t stop,
+):
+    """Let each user in [first, stop) add its weight to its first items that are still in its set.
+
+    `weight_of_count[k]` is what each of k items gets; its length less one is max_items.
+    """
+    cdef Py_ssize_t user, i, begin, end
+    cdef uint64_t weight
+    cdef uint32_t max_items = weight_of_count.shape[0] - 1, count, item
+    cdef uint32_t *chosen = <uint32_t *>malloc((max_items + 1) * sizeof(uint32_t))
+    if chosen == NULL:
+        raise MemoryError
+    with nogil:
+        for user in range(first, stop):
+            begin = ends[user - 1] if user else 0
+            end = ends[user]
+            count = 0
+            for i in range(begin, end):
+                item = items[i]
+                chosen[count] = item
+                if not removed[item]:
+                    DP_PREFETCH(&weights[item])
+                    count += 1
+                    if count == max_items:
+                        break
+            weight = weight_of_count[count]
+            for i in range(count):
+                weights[chosen[i]] += weight
+    free(chosen)

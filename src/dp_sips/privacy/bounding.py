@@ -1,0 +1,44 @@
+"""Which of a user's items count, where it has more than max_items.
+
+A user's items have an order, by `rank`: a number made of the user, the item and secret bits that
+belong to bounding alone. The first max_items of those still in the user's set count. A round that
+removed items lets the next in order move up: the paper's re-truncation.
+
+Guarantee: the choice depends on the user's own items, on earlier releases and on bits that are
+independent of the noise. Given those bits, it is a fixed rule that is applied to each user on its
+own, so it changes no other user's contribution. The rule is not asked to be cryptographic: any
+fixed rule is private. It is asked to be fair, so that the sample is close to uniform.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_sips.privacy.noise import Blocks, Key
+
+Words = NDArray[np.uint64]
+
+
+def mix(words: Words) -> Words:
+    """Scramble 64 bits (the finaliser of splitmix64, a bijection)."""
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))
+
+
+def user_words(key: Key, blocks: Blocks) -> Words:
+    """Return a scrambled word for each user."""
+    return _words(key.word("bounding users"), blocks)
+
+
+def item_words(key: Key, blocks: Blocks) -> Words:
+    """Return a scrambled word for each item."""
+    return _words(key.word("bounding items"), blocks)
+
+
+def rank(users: Words, items: Words) -> Words:
+    """Return the rank of each pair of a user's word and an item's word: low ranks count first."""
+    return mix(users ^ items)
+
+
+def _words(seed: int, blocks: Blocks) -> Words:
+    return mix(blocks[:, 0] ^ mix(blocks[:, 1] ^ np.uint64(seed)))

@@ -1,0 +1,115 @@
+"""The only file that touches randomness.
+
+Noise is a pure function of (secret key, purpose, item): a retried task, a second engine or a
+recomputed block of a cache draws the same noise again. An item is a 16-byte block; AES-128 under a
+key derived for the purpose turns it into 128 bits that nobody without the key can tell from
+random, and those bits become one standard Gaussian.
+
+Guarantee: for every t, P[gaussian ≥ t] is within a factor 1 ± `SAMPLER_ERROR` of 1 − Φ(t), and
+P[gaussian < t] of Φ(t). README.md, "The sampler", derives the bound and says where it is paid for.
+"""
+
+import hashlib
+import secrets
+from typing import Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+Blocks = NDArray[np.uint64]
+"""Shape (n, 2): n blocks of 16 bytes, each as two little-endian words."""
+
+SAMPLER_ERROR: Final = 2.0**-40
+"""How far, relatively, the odds of one verdict may be from those of an exact Gaussian."""
+
+_BEYOND: Final = 4.0
+"""Where verdicts need more than this many standard deviations, most are settled by integers."""
+
+
+class Key:
+    """The secret of one run; it never appears in a repr, a log or a result.
+
+    Sensitive: whoever knows the key can recompute the noise.
+    """
+
+    __slots__ = ("_secret", "is_test")
+
+    def __init__(self, secret: bytes, *, is_test: bool) -> None:
+        self._secret = secret
+        self.is_test = is_test
+
+    @classmethod
+    def fresh(cls) -> Self:
+        """Draw a key from the operating system's cryptographic generator."""
+        return cls(secrets.token_bytes(32), is_test=False)
+
+    @classmethod
+    def for_tests(cls, seed: int) -> Self:
+        """Make the key that belongs to `seed`. A release made with it is not private."""
+        return cls(hashlib.blake2b(b"test %d" % seed).digest()[:32], is_test=True)
+
+    def derive(self, purpose: str) -> bytes:
+        """Return 16 bytes that belong to `purpose` and say nothing about any other purpose."""
+        return hashlib.blake2b(purpose.encode(), key=self._secret, digest_size=16).digest()
+
+    def word(self, purpose: str) -> int:
+        """Return 64 bits that belong to `purpose`."""
+        return int.from_bytes(self.derive(purpose)[:8], "little")
+
+    def scrambler(self, purpose: str) -> "Scrambler":
+        """Return the keyed pseudo-random function that belongs to `purpose`."""
+        return Scrambler(self.derive(purpose))
+
+    def __repr__(self) -> str:
+        return f"Key(is_test={self.is_test})"
+
+
+class Scrambler:
+    """AES-128 on columns of blocks: equal blocks give equal bits, distinct ones independent bits."""
+
+    __slots__ = ("_key",)
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def __call__(self, blocks: Blocks) -> Blocks:
+        """Return 128 pseudo-random bits for each block."""
+        # A slow import, and not needed to make a plan.
+        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+        plain = np.ascontiguousarray(blocks, dtype="<u8")
+        out = np.empty(plain.nbytes + 15, dtype=np.uint8)  # update_into asks for the spare 15
+        # ECB on its own is the pseudo-random permutation itself; no message is being hidden here.
+        aes = Cipher(algorithms.AES(self._key), modes.ECB()).encryptor()  # noqa: S305
+        aes.update_into(plain.reshape(-1).view(np.uint8).data, out.data)
+        return out[: plain.nbytes].view("<u8").reshape(-1, 2)
+
+
+def gaussian(bits: Blocks) -> NDArray[np.float64]:
+    """Turn 128 random bits each into standard Gaussians, by inversion.
+
+    One bit is the sign; the others are the probability u in (0, 1/2) of a value further out on
+    that side. A float keeps its relative precision near 0, so the tails are as exact as the middle.
+    """
+    from scipy.special import ndtri
+
+    high, low = bits[:, 0], bits[:, 1]
+    tail = (high + ((low >> 1) + 0.5) * 2.0**-63) * 2.0**-65
+    magnitude = -ndtri(tail)
+    return np.where(low & 1, magnitude, -magnitude)
+
+
+def exceeds(bits: Blocks, needed: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return `gaussian(bits) >= needed`, without working out Gaussians that cannot matter.
+
+    A Gaussian beyond `_BEYOND` has leading bits below a bound; all other rows that need more than
+    that are settled by a comparison of integers. Most items are rare, so this is most rows.
+    """
+    from scipy.special import ndtr
+
+    # The factor covers the rounding of ndtr and ndtri many times over.
+    bound = np.uint64(float(ndtr(-_BEYOND)) * 2.0**65 * (1 + 1e-9))
+    close = np.flatnonzero((needed <= _BEYOND) | (bits[:, 0] <= bound))
+    verdicts = np.zeros(len(needed), dtype=np.bool_)
+    verdicts[close] = gaussian(bits[close]) >= needed[close]
+    return verdicts

@@ -1,0 +1,33 @@
+"""What a user adds to each of its items: fixed-point weights.
+
+A weight is an integer number of units of 2⁻³⁰. Integer sums are exact and do not depend on their
+order, so every engine gets the same histogram to the bit, and nothing leaks through rounding.
+
+Guarantee: a user with k items adds w(k) = floor(2³⁰/√k) to each, so it moves the histogram by
+√(k·w(k)²) ≤ 2³⁰ units: an L2 norm of at most 1, exactly (the paper's section 3.1).
+"""
+
+import math
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+UNIT: Final = 1 << 30
+"""The weight of a user's only item."""
+
+Weights = NDArray[np.uint64]
+"""Sums of weights, in units. 2³⁴ users fit."""
+
+
+def weight(count: int) -> int:
+    """Return floor(2³⁰/√count) = floor(√(2⁶⁰/count)), what each of a user's `count` items gets.
+
+    The square root of a rounded-down integer, rounded down, is the same number, and exact.
+    """
+    return math.isqrt(UNIT * UNIT // count)
+
+
+def weight_table(max_items: int) -> Weights:
+    """Return the weights for 0, 1, …, `max_items` items; no item, no weight."""
+    return np.array([0, *(weight(k) for k in range(1, max_items + 1))], dtype=np.uint64)
