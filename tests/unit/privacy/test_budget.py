@@ -173,6 +173,15 @@ class TestThePapersTables:
 
 
 class TestConversions:
+    @given(budgets, epsilons)
+    def test_delta_is_the_sum_of_its_parts_rounded_up(self, budget: Budget, epsilon: float) -> None:
+        own = Fraction(budget.delta)
+        gaussian = own + Fraction(gaussian_delta(epsilon, math.sqrt(2 * budget.rho)))
+        corollary_1 = own + (1 - own) * Fraction(zcdp_delta(epsilon, budget.rho))
+        assert min(gaussian, Fraction(1)) <= budget.delta_at(epsilon) <= gaussian * (1 + 1e-9)
+        computed = budget.delta_at(epsilon, "zcdp")
+        assert min(corollary_1, Fraction(1)) <= computed <= corollary_1 * (1 + 1e-13)
+
     @given(epsilons, deltas, parts, accountings)
     @settings(max_examples=150, deadline=None)
     def test_from_epsilon_keeps_its_promise_and_wastes_nothing(
