@@ -1,8 +1,9 @@
 """Budgets, their composition, and their conversion to (ε, δ)-DP.
 
-A budget is δ-approximate ρ-zCDP. Two accountings read it as (ε, δ)-DP:
+A budget is δ-approximate ρ-zCDP. Two accountings read it as (ε, δ)-DP (here and below, names such
+as lem:comp are labels in the paper's source):
 
-"zcdp"      the paper's Corollary 1, true of every δ_T-approximate ρ-zCDP release:
+"zcdp"      the paper's cor:approx_zCDP_to_DP, true of every δ_T-approximate ρ-zCDP release:
             δ = δ_T + (1 − δ_T) · inf_α exp((α−1)(αρ−ε)) / (α−1) · (1−1/α)^α.
 "gaussian"  for releases that are a function of adaptively composed Gaussian mechanisms with
             Σ 1/σ_i² ≤ 2ρ, except on an event of probability at most δ_T on both neighbours. The
@@ -40,7 +41,7 @@ _LEAST_SHARE = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What a release may spend: δ-approximate ρ-zCDP (the paper's Definition 3).
+    """What a release may spend: δ-approximate ρ-zCDP (the paper's def:approx_zCDP).
 
     Public: both numbers.
     """
@@ -133,7 +134,7 @@ class Budget:
 def compose(budgets: Iterable[Budget]) -> Budget:
     """Return the budget of releases made one after the other, each seeing those before it.
 
-    Lemma 8.2 of Bun and Steinke (the paper's Lemma 1): ρ adds up and δ = 1 − Π(1−δ_i).
+    Lemma 8.2 of Bun and Steinke (the paper's lem:comp): ρ adds up and δ = 1 − Π(1−δ_i).
 
     Guarantee: computed exactly and rounded up, so no smaller than what was spent.
     """
@@ -201,7 +202,7 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
 def zcdp_delta(epsilon: float, rho: float) -> float:
     """Return the δ with which every ρ-zCDP mechanism is (ε, δ)-DP, rounded up.
 
-    Proposition 7 of Canonne, Kamath and Steinke (the paper's Lemma 3):
+    Proposition 7 of Canonne, Kamath and Steinke (the paper's lem:zCDP_to_DP_tight):
 
         δ = inf_α exp((α−1)(αρ−ε)) / (α−1) · (1−1/α)^α.
 
@@ -280,7 +281,7 @@ def _number(name: str, value: object) -> float:
 
 
 def _delta_at(rho: float, own: float, epsilon: float, accounting: Accounting) -> float:
-    """Return δ_T + δ_G ("gaussian") or Corollary 1 ("zcdp"), rounded up."""
+    """Return δ_T + δ_G ("gaussian") or δ_T + (1 − δ_T) δ' ("zcdp"), rounded up."""
     if accounting == "gaussian":
         noise = gaussian_delta(epsilon, _up(math.sqrt(2 * rho)))
     else:

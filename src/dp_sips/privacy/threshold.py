@@ -36,8 +36,8 @@ _SLACK = 1e-13
 def sigma(budget: Budget) -> float:
     """Return σ = 1/√(2ρ), rounded up (Algorithm 2, line 10).
 
-    Guarantee: weights of L2 sensitivity 1 with noise N(0, σ²) are ρ-zCDP (the paper's Definition
-    6): 2ρσ² ≥ 1 holds exactly.
+    Guarantee: weights of L2 sensitivity 1 with noise N(0, σ²) are ρ-zCDP (the paper's
+    def:gauss_mech): 2ρσ² ≥ 1 holds exactly.
     """
     return math.sqrt(0.5 / budget.rho) * (1 + 2.0**-51)
 
@@ -47,7 +47,7 @@ def threshold(budget: Budget, max_items: int) -> float:
 
     Guarantee: if a user holds any k ≤ Δ0 items alone, each with weight at most 1/√k and noise
     `sigma(budget)`, then none of them reaches T with probability at least 1 − δ (the paper's
-    Theorem 1). By the lemma above, two values of k decide, so a Δ0 of a million costs no more.
+    thm:naive_priv). By the lemma above, two values of k decide, so a Δ0 of a million costs no more.
     """
     most = check_max_items(max_items)
     return max(_threshold_of(budget, 1), _threshold_of(budget, most))
