@@ -35,7 +35,7 @@ class Columns:
 
     def pick(self, known: Iterable[object], label: str) -> list[str]:
         """Return the needed names, the user first, once it is sure that the table has them."""
-        counts = Counter(known)
+        counts = Counter(list(known))
         user = self._required(counts, label)
         for name in (user, *self.items):
             if name not in counts:

@@ -87,7 +87,8 @@ def _raise(error: OSError) -> None:
 
 def _matching(pattern: str) -> list[Path]:
     # The glob module, not Path.glob: it takes absolute patterns and leaves hidden files out.
-    matches = [Path(match) for match in glob.glob(pattern, recursive=True)]  # noqa: PTH207
+    found = [Path(match) for match in glob.glob(pattern, recursive=True)]  # noqa: PTH207
+    matches = [path for path in found if not _private(path, Path(pattern))]
     files = [path for path in matches if not path.is_dir() and kind_of(path)]
     for folder in matches:
         if folder.is_dir():
@@ -95,6 +96,13 @@ def _matching(pattern: str) -> list[Path]:
     if not files:
         raise InputError(f"no data file matches {pattern}; known: {' '.join(KINDS)}")
     return files
+
+
+def _private(match: Path, pattern: Path) -> bool:
+    """Whether a wildcard, not the caller's own letters, found a name that folders leave out."""
+    if any(part.startswith("_") for part in pattern.parts if glob.has_magic(part)):
+        return False
+    return any(part.startswith("_") for part in match.parts if part not in pattern.parts)
 
 
 def _missing(path: Path) -> str:

@@ -24,7 +24,13 @@ def look(path: Path, columns: Columns) -> Look:
 
     def read(_: pa.Schema) -> Iterator[pa.RecordBatch]:
         # Dictionary pages stay dictionaries: text is then hashed once per page, not once per row.
-        with pq.ParquetFile(path, pre_buffer=True, memory_map=True, read_dictionary=texts) as file:
+        with pq.ParquetFile(
+            path,
+            pre_buffer=True,
+            memory_map=True,
+            read_dictionary=texts,
+            page_checksum_verification=True,
+        ) as file:
             for batch in file.iter_batches(ROWS, columns=names):
                 yield batch.select(names)
 

@@ -29,8 +29,9 @@ def open_lazy(frame: pl.LazyFrame, columns: Columns) -> Feed:
     """Run the query when batches are asked for, with Polars' streaming engine."""
     with _running():
         known = frame.collect_schema()
-    needed = frame.select(columns.pick(known, _LAZY))
-    dtypes = pl.Schema({name: known[name] for name in columns.pick(known, _LAZY)})
+    names = columns.pick(known.names(), _LAZY)
+    needed = frame.select(names)
+    dtypes = {name: known[name] for name in names}
 
     def read() -> Iterator[pa.RecordBatch]:
         with _running():

@@ -1,0 +1,303 @@
+"""Tables of every library come in as the same rows and go out as the same kind and dtypes."""
+
+import datetime as dt
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as pads
+import pytest
+from pandas.testing import assert_frame_equal
+
+from dp_sips.errors import InputError, UsageError
+from dp_sips.sources import open_source
+
+DATA = {"z": [0.5, 1.5, 2.5], "i": ["a", "b", "a"], "u": [1, 2, 1]}
+TABLE = pa.table(DATA)
+ROWS = Counter({(1, "a"): 2, (2, "b"): 1})
+
+
+class Capsule:
+    """An object of an unknown library that speaks Arrow."""
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return TABLE.__arrow_c_stream__(requested_schema)
+
+
+class Frame(pd.DataFrame):
+    """What other libraries make of pandas."""
+
+
+TABLES: dict[str, Any] = {
+    "table": lambda: TABLE,
+    "record batch": lambda: TABLE.to_batches()[0],
+    "reader": TABLE.to_reader,
+    "dataset": lambda: pads.dataset(TABLE),
+    "scanner": lambda: pads.dataset(TABLE).scanner(columns=["i", "u"]),
+    "capsule": Capsule,
+    "pandas": lambda: pd.DataFrame(DATA, index=[5, 5, 7]),
+    "pandas subclass": lambda: Frame(DATA),
+    "polars": lambda: pl.DataFrame(DATA),
+    "lazy": lambda: pl.LazyFrame(DATA),
+    "duckdb": lambda: duckdb.connect().from_arrow(TABLE),
+}
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_each_kind_gives_the_same_rows(kind: str, read: Any) -> None:
+    assert read(TABLES[kind]()) == ROWS
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_each_kind_lists_its_columns(kind: str) -> None:
+    with pytest.raises(UsageError, match=r"user= must name a column of the .*'i', 'u'"):
+        open_source(TABLES[kind](), user=None, item="i")
+    with pytest.raises(UsageError, match=r"item= must name a column of the .*'i', 'u'"):
+        open_source(TABLES[kind](), user="u", item=None)
+    with pytest.raises(InputError, match=r"no column 'I' in the .*did you mean 'i'"):
+        open_source(TABLES[kind](), user="u", item="I")
+
+
+@pytest.mark.parametrize("kind", ["table", "record batch", "reader", "dataset", "capsule"])
+def test_arrow_objects_restore_to_a_table(kind: str, items: Any) -> None:
+    source = open_source(TABLES[kind](), user="u", item="i")
+    assert source.restore(items(source, ["a"])) == pa.table({"i": ["a"]})
+
+
+def test_rows_are_known_for_tables_in_memory() -> None:
+    known = {kind: open_source(make(), user="u", item="i").rows() for kind, make in TABLES.items()}
+    in_memory = {"table", "record batch", "pandas", "pandas subclass", "polars"}
+    assert {kind for kind, rows in known.items() if rows == 3} == in_memory
+    assert {kind for kind, rows in known.items() if rows is None} == known.keys() - in_memory
+
+
+def test_several_item_columns_keep_their_order_and_names(read: Any) -> None:
+    table = pa.table({"user": [7], "item": ["x"], "u": [1]})
+    source = open_source(table, user="u", item=["user", "item"])
+    assert source.item_schema == pa.schema({"user": pa.int64(), "item": pa.string()})
+    assert read(table, item=("user", "item")) == Counter([(1, 7, "x")])
+    assert read(table, item=["item", "user"]) == Counter([(1, "x", 7)])
+    assert source.restore(table.select(["user", "item"])) == table.select(["user", "item"])
+
+
+@pytest.mark.parametrize(
+    ("user", "item", "message"),
+    [
+        ("u", "u", "same column, 'u'"),
+        ("u", ["i", "u"], "same column, 'u'"),
+        ("u", ["i", "i"], "'i' twice"),
+        ("u", [1], "column names are text, got 1"),
+        (1, "i", "column names are text, got 1"),
+        ("u", [], "item= must name a column"),
+    ],
+)
+def test_names_that_make_no_sense(user: Any, item: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        open_source(TABLE, user=user, item=item)
+
+
+def test_ambiguous_names(read: Any) -> None:
+    table = pa.table([[1], [2], ["a"]], names=["u", "u", "i"])
+    with pytest.raises(InputError, match="the table has 2 columns 'u'"):
+        read(table)
+
+
+def test_a_reader_is_read_lazily_and_once() -> None:
+    taken = []
+
+    def produce() -> Iterator[pa.RecordBatch]:
+        for number in range(100):
+            taken.append(number)
+            yield pa.record_batch({"u": [number], "i": [number]})
+
+    schema = pa.schema({"u": pa.int64(), "i": pa.int64()})
+    reader = pa.RecordBatchReader.from_batches(schema, produce())
+    source = open_source(reader, user="u", item="i")
+    assert taken == []
+    batches = source.batches()
+    next(batches)
+    assert len(taken) < 5
+    assert len(list(batches)) == 99
+    with pytest.raises(UsageError, match="RecordBatchReader was read already"):
+        list(source.batches())
+
+
+def test_tables_can_be_read_twice(count: Any) -> None:
+    for kind in TABLES.keys() - {"reader", "scanner", "capsule"}:
+        source = open_source(TABLES[kind](), user="u", item="i")
+        assert count(source) == count(source) == ROWS
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "lazy", "duckdb"])
+def test_large_tables_come_in_batches(kind: str) -> None:
+    make = {
+        "pandas": pd.DataFrame,
+        "polars": pl.DataFrame,
+        "lazy": pl.LazyFrame,
+        "duckdb": lambda data: duckdb.connect().from_arrow(pa.table(data)),
+    }[kind]
+    data = make({"u": list(range(300_000)), "i": list(range(300_000))})
+    sizes = [batch.num_rows for batch in open_source(data, user="u", item="i").batches()]
+    assert sum(sizes) == 300_000
+    assert max(sizes) <= 1 << 17
+
+
+PANDAS: dict[str, Any] = {
+    "str": pd.Series(["a", None], dtype="str"),
+    "object": pd.Series(["a", None], dtype=object),
+    "string": pd.Series(["a", None], dtype="string"),
+    "int32": pd.Series([1, 2], dtype="int32"),
+    "uint8": pd.Series([1, 2], dtype="uint8"),
+    "Int64": pd.Series([2**62 + 1, None], dtype="Int64"),
+    "object ints": pd.Series([2**62 + 1, None], dtype=object),
+    "bool": pd.Series([True, False]),
+    "boolean": pd.Series([True, None], dtype="boolean"),
+    "datetime": pd.Series(pd.to_datetime(["2024-05-01", None])),
+    "datetime ns tz": pd.Series(
+        pd.to_datetime(["2024-05-01", None]).as_unit("ns").tz_localize("Europe/Paris")
+    ),
+    "timedelta": pd.Series(pd.to_timedelta([1, 2], unit="s")),
+    "date": pd.Series([dt.date(2024, 5, 1), None], dtype=object),
+    "decimal": pd.Series([Decimal("1.25"), None], dtype=object),
+    "bytes": pd.Series([b"a", None], dtype=object),
+    "category": pd.Series(["b", None], dtype=pd.CategoricalDtype(["z", "b"], ordered=True)),
+    "category of ints": pd.Series([3, 1], dtype="category"),
+    "arrow": pd.Series(["a", None], dtype=pd.ArrowDtype(pa.string())),
+    "arrow date": pd.Series([dt.date(2024, 5, 1)], dtype=pd.ArrowDtype(pa.date32())),
+    "period": pd.Series(pd.period_range("2024-01", periods=2, freq="M")),
+}
+
+
+@pytest.mark.parametrize("kind", PANDAS)
+def test_pandas_dtypes_return(kind: str) -> None:
+    frame = pd.DataFrame({"i": PANDAS[kind]})
+    source = open_source(
+        frame.assign(u=1).set_index(frame.index + 5), user="u", item="i", nulls="group"
+    )
+    released = pa.Table.from_batches(source.batches()).select(["i"])
+    assert released.schema == source.item_schema
+    assert_frame_equal(source.restore(released), frame)
+
+
+def test_pandas_lists_become_items(read: Any, items: Any) -> None:
+    frame = pd.DataFrame({"u": [1, 2], "i": [["a", "b"], []]})
+    assert read(frame) == Counter([(1, "a"), (1, "b")])
+    source = open_source(frame, user="u", item="i")
+    assert_frame_equal(source.restore(items(source, ["a"])), pd.DataFrame({"i": ["a"]}))
+    kind = pd.ArrowDtype(pa.list_(pa.int32()))
+    source = open_source(frame.assign(i=pd.Series([[1], [2]], dtype=kind)), user="u", item="i")
+    assert source.restore(items(source, [1])).dtypes["i"] == pd.ArrowDtype(pa.int32())
+
+
+@pytest.mark.parametrize(
+    "values", [["secret", 1], [object(), object()], [2**80, 1], ["\ud800", "a"]]
+)
+def test_pandas_columns_that_are_no_plain_values(values: list[Any], read: Any) -> None:
+    frame = pd.DataFrame({"u": [1, 2], "i": pd.Series(values, dtype=object)})
+    with pytest.raises(InputError, match="column 'i' of the data frame") as caught:
+        read(frame)
+    assert "secret" not in str(caught.value)
+
+
+def test_pandas_floats_and_odd_names(read: Any) -> None:
+    with pytest.raises(InputError, match="floats have no dependable equality"):
+        read(pd.DataFrame({"u": [1, None], "i": [1, 2]}))
+    with pytest.raises(InputError, match="no column 'i'"):
+        read(pd.DataFrame({"u": [1], 0: [1]}))
+
+
+POLARS: dict[str, Any] = {
+    "string": pl.Series(["a", None]),
+    "uint8": pl.Series([1, None], dtype=pl.UInt8),
+    "bool": pl.Series([True, None]),
+    "date": pl.Series([dt.date(2024, 5, 1), None]),
+    "datetime": pl.Series([dt.datetime(2024, 5, 1, tzinfo=dt.UTC), None]),
+    "time": pl.Series([dt.time(12), None]),
+    "duration": pl.Series([dt.timedelta(1), None]),
+    "decimal": pl.Series([Decimal("1.25"), None]),
+    "binary": pl.Series([b"a", None]),
+    "categorical": pl.Series(["b", None], dtype=pl.Categorical),
+    "enum": pl.Series(["b", None], dtype=pl.Enum(["z", "b"])),
+    "null": pl.Series([None, None]),
+}
+
+
+@pytest.mark.parametrize("kind", POLARS)
+@pytest.mark.parametrize("lazy", [False, True])
+def test_polars_dtypes_return(kind: str, lazy: bool) -> None:  # noqa: FBT001
+    frame = pl.DataFrame({"i": POLARS[kind]})
+    whole = frame.with_columns(u=1)
+    source = open_source(whole.lazy() if lazy else whole, user="u", item="i", nulls="group")
+    released = pa.Table.from_batches(source.batches()).select(["i"])
+    assert released.schema == source.item_schema
+    restored = source.restore(released)
+    assert isinstance(restored, pl.LazyFrame if lazy else pl.DataFrame)
+    assert restored.lazy().collect().equals(frame)
+    assert restored.lazy().collect_schema() == frame.schema
+
+
+@pytest.mark.parametrize("kind", [pl.List(pl.Int16), pl.Array(pl.Int16, 2)])
+def test_polars_lists_become_items(kind: Any, read: Any, items: Any) -> None:
+    frame = pl.DataFrame({"u": [1, 2], "i": pl.Series([[1, 2], None], dtype=kind)})
+    assert read(frame, nulls="drop") == Counter([(1, 1), (1, 2)])
+    source = open_source(frame, user="u", item="i")
+    assert source.restore(items(source, [1])).schema == {"i": pl.Int16}
+
+
+@pytest.mark.parametrize("kind", [pl.Object, pl.Int128, pl.List(pl.Int128)])
+def test_polars_types_that_arrow_lacks(kind: Any, read: Any) -> None:
+    frame = pl.DataFrame({"u": pl.Series([1]), "i": pl.Series([None], dtype=kind)})
+    with pytest.raises(InputError, match="column 'i' of the data frame has the type"):
+        read(frame)
+
+
+def test_lazy_queries_that_fail(read: Any) -> None:
+    with pytest.raises(InputError, match="the lazy frame cannot be read"):
+        read(pl.scan_parquet("/nowhere/a.parquet"))
+    late = pl.LazyFrame({"u": [1], "i": ["secret"]}).with_columns(pl.col("i").cast(pl.Int64))
+    with pytest.raises(InputError, match="the lazy frame cannot be read") as caught:
+        read(late)
+    assert "secret" not in str(caught.value)
+
+
+def test_duckdb_items_return_to_the_same_connection(items: Any) -> None:
+    connection = duckdb.connect()
+    connection.sql("CREATE TABLE t AS SELECT 1 AS u, 'a'::ENUM('a', 'b') AS i, 3 AS \"odd name\"")
+    source = open_source(connection.table("t"), user="u", item="i")
+    released = source.restore(items(source, ["a"]))
+    joined = connection.sql("SELECT t.u, released.i FROM released JOIN t ON t.i = released.i")
+    assert joined.fetchall() == [(1, "a")]
+    assert released.columns == ["i"]
+
+
+def test_duckdb_odd_names_lists_and_failures(read: Any) -> None:
+    connection = duckdb.connect()
+    odd = connection.sql('SELECT 1 AS "my ""user""", [1, 2] AS "select"')
+    assert read(odd, user='my "user"', item="select") == Counter([(1, 1), (1, 2)])
+    wrong = connection.sql("SELECT 1 AS u, CAST(i AS INT) AS i FROM (VALUES ('secret')) v(i)")
+    with pytest.raises(InputError, match="the relation cannot be read") as caught:
+        read(wrong)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("data", [7, None, b"a.parquet", object()])
+def test_data_of_no_known_kind(data: Any) -> None:
+    with pytest.raises(UsageError, match=f"cannot read data of type {type(data).__name__}"):
+        open_source(data, user="u", item="i")
+
+
+def test_no_library_is_imported_for_nothing() -> None:
+    script = (
+        "import sys, pyarrow as pa; from dp_sips.sources import open_source;"
+        "open_source(pa.table({'u': [1], 'i': [1]}), user='u', item='i');"
+        "print(sorted({'pandas', 'polars', 'duckdb'} & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    assert done.stdout.strip() == b"[]"
