@@ -1,14 +1,14 @@
 """One door for every kind of input."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.dataset as pads
 
 from dp_sips.errors import UsageError
-from dp_sips.sources import arrow_tables
+from dp_sips.sources.arrow_tables import open_stream, open_table
 from dp_sips.sources.base import Feed, Source
 from dp_sips.sources.columns import Columns
 from dp_sips.sources.files import open_files
@@ -16,6 +16,15 @@ from dp_sips.sources.python_pairs import open_pairs
 from dp_sips.sources.types import check_types
 
 NULL_RULES = ("error", "drop", "group")
+_FOREIGN = {
+    ("pyarrow", "Dataset"): "arrow_tables.open_dataset",
+    ("pyarrow", "Scanner"): "arrow_tables.open_scanner",
+    ("pandas", "DataFrame"): "pandas_frames.open_pandas",
+    ("polars", "DataFrame"): "polars_frames.open_eager",
+    ("polars", "LazyFrame"): "polars_frames.open_lazy",
+    ("duckdb", "DuckDBPyRelation"): "duckdb_relations.open_relation",
+}
+"""Who opens a class of which library: in words, as nothing is imported before it is needed."""
 
 
 def open_source(
@@ -61,48 +70,28 @@ def _all_paths(data: Iterable[Any]) -> bool:
 
 def _open_table(data: Any, columns: Columns) -> Feed | None:
     if isinstance(data, (pa.Table, pa.RecordBatch)):
-        return arrow_tables.open_table(data, columns)
-    if isinstance(data, pads.Dataset):
-        return arrow_tables.open_dataset(data, columns)
-    if isinstance(data, pads.Scanner):
-        return arrow_tables.open_scanner(data, columns)
-    return _open_foreign(data, columns)
-
-
-def _open_foreign(data: Any, columns: Columns) -> Feed | None:
-    """Open a table of another library, which is imported only because the caller has it."""
-    match _library(data):
-        case ("pandas", "DataFrame"):
-            from dp_sips.sources.pandas_frames import open_pandas  # noqa: PLC0415
-
-            return open_pandas(data, columns)
-        case ("polars", "DataFrame"):
-            from dp_sips.sources.polars_frames import open_eager  # noqa: PLC0415
-
-            return open_eager(data, columns)
-        case ("polars", "LazyFrame"):
-            from dp_sips.sources.polars_frames import open_lazy  # noqa: PLC0415
-
-            return open_lazy(data, columns)
-        case ("duckdb", "DuckDBPyRelation"):
-            from dp_sips.sources.duckdb_relations import open_relation  # noqa: PLC0415
-
-            return open_relation(data, columns)
+        return open_table(data, columns)
+    opener = _foreign_opener(type(data))
+    if opener is not None:
+        return opener(data, columns)
     if hasattr(data, "__arrow_c_stream__"):
-        return arrow_tables.open_stream(data, columns)
+        return open_stream(data, columns)
     return None
 
 
-def _library(data: Any) -> tuple[str, str] | None:
-    """Return the library and the class that `data` is of, or inherits from."""
-    for base in type(data).__mro__:
+def _foreign_opener(kind: type) -> Callable[[Any, Columns], Feed] | None:
+    """Find the opener by the names of the class and its bases.
+
+    Not by `isinstance`, which needs the library: even pyarrow.dataset imports pandas.
+    """
+    for base in kind.__mro__:
         library = base.__module__.split(".")[0].lstrip("_")
-        if library in {"pandas", "polars", "duckdb"} and base.__name__ in {
-            "DataFrame",
-            "LazyFrame",
-            "DuckDBPyRelation",
-        }:
-            return library, base.__name__
+        if (library, base.__name__) in _FOREIGN:
+            module, function = _FOREIGN[library, base.__name__].split(".")
+            opener: Callable[[Any, Columns], Feed] = getattr(
+                import_module(f"dp_sips.sources.{module}"), function
+            )
+            return opener
     return None
 
 

@@ -93,10 +93,15 @@ def to_carried(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if isinstance(array, pa.ExtensionArray):
         return to_carried(array.storage, kind)
     if isinstance(array, pa.DictionaryArray):
-        value_type = kind.value_type if kinds.is_dictionary(kind) else kind
-        values = to_carried(array.dictionary, value_type)
-        return pa.DictionaryArray.from_arrays(array.indices, values, ordered=array.type.ordered)
+        return _to_carried_dictionary(array, kind)
     return array.cast(kind)
+
+
+def _to_carried_dictionary(array: pa.DictionaryArray, kind: pa.DataType) -> pa.DictionaryArray:
+    encoded = kinds.is_dictionary(kind)
+    indices = array.indices.cast(kind.index_type) if encoded else array.indices
+    values = to_carried(array.dictionary, kind.value_type if encoded else kind)
+    return pa.DictionaryArray.from_arrays(indices, values, ordered=array.type.ordered)
 
 
 def from_carried(table: pa.Table, schema: pa.Schema) -> pa.Table:

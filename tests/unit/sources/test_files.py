@@ -10,9 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
-import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import feather
 
 from dp_sips.sources import open_source
 
@@ -65,22 +65,28 @@ def test_each_kind_gives_the_same_rows(name: str, tmp_path: Path, read: Any, ite
     assert source.rows() in (3, None)
 
 
-@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl"])
-@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])
-def test_text_files_may_be_compressed(name: str, suffix: str, tmp_path: Path, read: Any) -> None:
-    WRITERS[name](TABLE, tmp_path / name)
-    text = (tmp_path / name).read_bytes()
-    compress = {".gz": gzip.compress, ".bz2": bz2.compress}.get(suffix, _zst)
-    path = tmp_path / (name + suffix)
-    path.write_bytes(compress(text))
-    assert read(path) == ROWS
-
-
 def _zst(text: bytes) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.CompressedOutputStream(sink, "zstd") as out:
         out.write(text)
     return bytes(sink.getvalue())
+
+
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".zst": _zst,
+}
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl"])
+@pytest.mark.parametrize("suffix", COMPRESS)
+def test_text_files_may_be_compressed(name: str, suffix: str, tmp_path: Path, read: Any) -> None:
+    WRITERS[name](TABLE, tmp_path / name)
+    text = (tmp_path / name).read_bytes()
+    path = tmp_path / (name + suffix)
+    path.write_bytes(COMPRESS[suffix](text))
+    assert read(path) == ROWS
 
 
 def test_rows_are_known_for_parquet_only(tmp_path: Path) -> None:

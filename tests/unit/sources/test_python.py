@@ -30,7 +30,7 @@ def plain(data: Any, **options: Any) -> Any:
         lambda: MappingProxyType(BASKETS),
         lambda: list(BASKETS.items()),
         lambda: tuple(BASKETS.items()),
-        lambda: BASKETS.items(),
+        BASKETS.items,
         lambda: iter(BASKETS.items()),
         lambda: ([user, iter(items)] for user, items in BASKETS.items()),
     ],

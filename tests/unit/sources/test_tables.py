@@ -6,13 +6,16 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.csv as pacsv
 import pyarrow.dataset as pads
+import pyarrow.parquet as pq
 import pytest
 from pandas.testing import assert_frame_equal
 
@@ -137,13 +140,13 @@ def test_tables_can_be_read_twice(count: Any) -> None:
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "lazy", "duckdb"])
 def test_large_tables_come_in_batches(kind: str) -> None:
-    make = {
+    makers: dict[str, Any] = {
         "pandas": pd.DataFrame,
         "polars": pl.DataFrame,
         "lazy": pl.LazyFrame,
         "duckdb": lambda data: duckdb.connect().from_arrow(pa.table(data)),
-    }[kind]
-    data = make({"u": list(range(300_000)), "i": list(range(300_000))})
+    }
+    data = makers[kind]({"u": list(range(300_000)), "i": list(range(300_000))})
     sizes = [batch.num_rows for batch in open_source(data, user="u", item="i").batches()]
     assert sum(sizes) == 300_000
     assert max(sizes) <= 1 << 17
@@ -159,9 +162,9 @@ PANDAS: dict[str, Any] = {
     "object ints": pd.Series([2**62 + 1, None], dtype=object),
     "bool": pd.Series([True, False]),
     "boolean": pd.Series([True, None], dtype="boolean"),
-    "datetime": pd.Series(pd.to_datetime(["2024-05-01", None])),
+    "datetime": pd.Series(pd.DatetimeIndex(["2024-05-01", pd.NaT])),
     "datetime ns tz": pd.Series(
-        pd.to_datetime(["2024-05-01", None]).as_unit("ns").tz_localize("Europe/Paris")
+        pd.DatetimeIndex(["2024-05-01", pd.NaT]).as_unit("ns").tz_localize("Europe/Paris")
     ),
     "timedelta": pd.Series(pd.to_timedelta([1, 2], unit="s")),
     "date": pd.Series([dt.date(2024, 5, 1), None], dtype=object),
@@ -293,10 +296,13 @@ def test_data_of_no_known_kind(data: Any) -> None:
         open_source(data, user="u", item="i")
 
 
-def test_no_library_is_imported_for_nothing() -> None:
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
+def test_no_library_is_imported_for_nothing(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    (pacsv.write_csv if name == "a.csv" else pq.write_table)(TABLE, path)
     script = (
-        "import sys, pyarrow as pa; from dp_sips.sources import open_source;"
-        "open_source(pa.table({'u': [1], 'i': [1]}), user='u', item='i');"
+        "import sys; from dp_sips.sources import open_source;"
+        f"list(open_source({str(path)!r}, user='u', item='i', nulls='drop').batches());"
         "print(sorted({'pandas', 'polars', 'duckdb'} & sys.modules.keys()))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
