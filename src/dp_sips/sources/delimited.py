@@ -71,6 +71,8 @@ def _open(path: Path, block: int, convert: pacsv.ConvertOptions) -> pacsv.CSVStr
 
 def _misfit(path: Path, header: list[str], message: str) -> str:
     """Say which value does not fit: the caller cannot find it otherwise."""
+    if "straddl" in message:
+        return f"{path} has a row of more than {BLOCK >> 20} MB: is a quote left open?"
     match = _MISFIT.match(message)
     if match is None:
         return f"{path} cannot be read: {message}"

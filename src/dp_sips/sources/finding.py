@@ -43,9 +43,11 @@ def find_files(places: Iterable[str | os.PathLike[str]]) -> list[Path]:
 def _expand(place: str) -> Iterator[Path]:
     if not isinstance(place, str):
         raise UsageError(f"a path must be text, got {place!r}")
+    if not place:
+        raise UsageError("a path is empty: name a file, or '.' for this folder")
     if "://" in place:
         raise InputError(f"{place} is not a local path: pass pyarrow.dataset.dataset({place!r})")
-    path = Path(place).expanduser()
+    path = _at_home(Path(place))
     if path.is_dir():
         yield from _in_folder(path)
     elif path.exists():
@@ -54,6 +56,13 @@ def _expand(place: str) -> Iterator[Path]:
         yield from _matching(str(path))
     else:
         raise InputError(_missing(path))
+
+
+def _at_home(path: Path) -> Path:
+    try:
+        return path.expanduser()
+    except RuntimeError as error:
+        raise InputError(f"no such file: {path} (there is no user of that name)") from error
 
 
 def _known(path: Path) -> Path:
@@ -107,6 +116,8 @@ def _private(match: Path, pattern: Path) -> bool:
 
 def _missing(path: Path) -> str:
     folder = path.parent
+    if path.is_symlink():
+        return f"no such file: {path} is a link to {path.readlink()}, which does not exist"
     if not folder.is_dir():
         return f"no such file: {path} (there is no folder {folder})"
     try:

@@ -13,7 +13,7 @@ from dp_sips.sources.columns import Columns
 from dp_sips.sources.looks import Look
 from dp_sips.sources.types import element, is_list
 
-BLOCK = 1 << 22
+BLOCK = 1 << 24
 _LONGEST_LOOK = 1 << 26
 
 
@@ -51,7 +51,9 @@ def _first_lines(path: Path, size: int) -> tuple[bytes, bool]:
         head = stream.read(size)
         if len(head) < size:
             return head, True
-    return head[: head.rfind(b"\n") + 1] or head, False
+    if b"\n" not in head:
+        raise InputError(_too_long(path))
+    return head[: head.rfind(b"\n") + 1], False
 
 
 def _schema_of(path: Path, lines: bytes) -> pa.Schema:
@@ -84,7 +86,14 @@ def _open(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         yield batch.select(schema.names)
 
 
+def _too_long(path: Path) -> str:
+    size = BLOCK >> 20
+    return f"{path} has a line of more than {size} MB: spread the user's items over several lines"
+
+
 def _misfit(path: Path, schema: pa.Schema, message: str) -> str:
+    if "straddl" in message:
+        return _too_long(path)
     types = ", ".join(f"{field.name!r} {field.type}" for field in schema)
     return (
         f"{path} cannot be read: {_without_value(message)} (the first lines have {types}; "

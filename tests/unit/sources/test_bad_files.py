@@ -39,6 +39,27 @@ def test_unknown_suffix(name: str, tmp_path: Path, read: Any) -> None:
         read(tmp_path / name)
 
 
+def test_paths_that_lead_nowhere(tmp_path: Path, read: Any) -> None:
+    (tmp_path / "link.csv").symlink_to("gone.csv")
+    with pytest.raises(InputError, match=r"link\.csv is a link to gone\.csv"):
+        read(tmp_path / "link.csv")
+    with pytest.raises(InputError, match="no user of that name"):
+        read("~nobody-of-that-name/a.csv")
+    with pytest.raises(UsageError, match="a path is empty"):
+        read("")
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.parquet", "a.arrow"])
+def test_files_list_their_columns(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    if name in ("a.csv", "a.jsonl"):
+        path.write_text({"a.csv": "u,i\n1,2\n", "a.jsonl": '{"u": 1, "i": 2}\n'}[name])
+    else:
+        {"a.parquet": pq.write_table, "a.arrow": write_ipc}[name](TABLE, path)
+    with pytest.raises(UsageError, match=rf"user= must name a column of .*{name}; it has 'u', 'i'"):
+        open_source(path, user=None, item="i")
+
+
 def test_urls_go_through_a_dataset(read: Any) -> None:
     with pytest.raises(InputError, match=r"pyarrow\.dataset"):
         read("s3://bucket/a.parquet")

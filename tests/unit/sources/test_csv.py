@@ -1,5 +1,6 @@
 """CSV: types, nulls and values that do not fit."""
 
+import gzip
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -87,4 +88,18 @@ def test_a_file_without_values_takes_the_type_of_the_others(tmp_path: Path, read
 def test_bad_files(text: bytes, message: str, tmp_path: Path, read: Any) -> None:
     path = write(tmp_path / "a.csv", text)
     with pytest.raises(InputError, match=message):
+        read(path)
+
+
+def test_a_row_that_never_ends(tmp_path: Path, read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delimited, "BLOCK", 64)
+    path = write(tmp_path / "a.csv", "u,i\n" + "1,a\n" * 20 + '1,"' + "x" * 500)
+    with pytest.raises(InputError, match=r"a\.csv has a row of more than .* MB"):
+        read(path, text=True)
+
+
+def test_truncated_gzip(tmp_path: Path, read: Any) -> None:
+    text = b"u,i\n" + b"".join(b"%d,%d\n" % (i, i * i) for i in range(1000))
+    path = write(tmp_path / "a.csv.gz", gzip.compress(text)[:-100])
+    with pytest.raises(InputError, match=r"a\.csv\.gz cannot be read: Truncated"):
         read(path)

@@ -73,3 +73,14 @@ def test_a_later_value_that_does_not_fit(
 def test_bad_files(text: str, message: str, tmp_path: Path, read: Any) -> None:
     with pytest.raises(InputError, match=message):
         read(write(tmp_path / "a.json", text))
+
+
+@pytest.mark.parametrize("before", [0, 20])
+def test_a_line_that_never_ends(
+    before: int, tmp_path: Path, read: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(json_lines, "BLOCK", 64)
+    long = '{"u": 1, "i": "' + "x" * 500 + '"}'
+    path = write(tmp_path / "a.jsonl", *(['{"u": 1, "i": "a"}'] * before), long)
+    with pytest.raises(InputError, match=r"a\.jsonl has a line of more than .* MB"):
+        read(path)
