@@ -12,6 +12,8 @@ from dp_sips.sources.columns import Columns
 from dp_sips.sources.looks import Look
 from dp_sips.sources.types import element
 
+_INDEX_BYTES = 4
+
 
 def look(path: Path, columns: Columns) -> Look:
     """Read the footer."""
@@ -19,7 +21,7 @@ def look(path: Path, columns: Columns) -> Look:
         whole = file.schema_arrow
         names = columns.pick(whole.names, str(path))
         schema = pa.schema([whole.field(name) for name in names])
-        texts = _text_paths(file.schema, schema)
+        texts = _encoded_texts(file, schema)
         rows = file.metadata.num_rows
 
     def read(_: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -37,11 +39,28 @@ def look(path: Path, columns: Columns) -> Look:
     return Look(schema, read, rows)
 
 
-def _text_paths(leaves: pq.ParquetSchema, schema: pa.Schema) -> list[str]:
-    """Return the paths, inside the file, of the needed columns that hold text or bytes."""
+def _encoded_texts(file: pq.ParquetFile, schema: pa.Schema) -> list[str]:
+    """Return the paths, inside the file, of needed text columns that are stored as dictionaries."""
     wanted = {field.name for field in schema if _is_text(element(field.type))}
-    paths = (leaves.column(i).path for i in range(len(leaves)))
-    return [path for path in paths if path in wanted or path.split(".", 1)[0] in wanted]
+    paths = [file.schema.column(leaf).path for leaf in range(len(file.schema))]
+    return [
+        path
+        for leaf, path in enumerate(paths)
+        if (path in wanted or path.split(".")[0] in wanted) and _is_encoded(file.metadata, leaf)
+    ]
+
+
+def _is_encoded(metadata: pq.FileMetaData, leaf: int) -> bool:
+    """Whether a column is stored as indices into dictionaries, throughout.
+
+    Writers give up on a dictionary that grows too large, and the footer does not say so; but a
+    value then takes more than an index. Making dictionaries of such text is slow, for nothing.
+    """
+    groups = range(metadata.num_row_groups)
+    chunks = [metadata.row_group(group).column(leaf) for group in groups]
+    size = sum(chunk.total_uncompressed_size for chunk in chunks)
+    values = sum(chunk.num_values for chunk in chunks)
+    return all(chunk.has_dictionary_page for chunk in chunks) and size <= _INDEX_BYTES * values
 
 
 def _is_text(kind: pa.DataType) -> bool:

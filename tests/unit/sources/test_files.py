@@ -162,10 +162,18 @@ def test_home_is_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read:
     assert read("~/*.parquet") == ROWS
 
 
-def test_parquet_keeps_text_as_dictionaries(tmp_path: Path) -> None:
-    pq.write_table(pa.table({"u": ["x"], "i": [["a", "b"]]}), tmp_path / "a.parquet")
-    (batch,) = open_source(tmp_path / "a.parquet", user="u", item="i").batches()
-    assert all(pa.types.is_dictionary(column.type) for column in batch.columns)
+@pytest.mark.parametrize("distinct", [10, 10_000])
+def test_parquet_text_stays_in_dictionaries_where_they_are_small(
+    distinct: int, tmp_path: Path, count: Any
+) -> None:
+    words = [f"word {number % distinct}" for number in range(10_000)]
+    table = pa.table({"u": words, "i": [[word, word] for word in words]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    source = open_source(tmp_path / "a.parquet", user="u", item="i")
+    assert count(source).total() == 20_000
+    for batch in source.batches():
+        small = [pa.types.is_dictionary(column.type) for column in batch.columns]
+        assert small == [distinct == 10] * 2
 
 
 def test_names_with_dots_are_plain_names(tmp_path: Path, read: Any) -> None:
