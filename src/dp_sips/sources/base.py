@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -44,12 +45,12 @@ class Source:
     feed: Feed
     nulls: str
 
-    @property
+    @cached_property
     def user_type(self) -> pa.DataType:
         """The type of the users in each batch."""
         return carried(self.feed.schema.field(0).type)
 
-    @property
+    @cached_property
     def item_schema(self) -> pa.Schema:
         """The item columns under their own names; of a list column, its elements."""
         items = list(self.feed.schema)[1:]

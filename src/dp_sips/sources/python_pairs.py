@@ -1,8 +1,9 @@
 """Plain Python data: a mapping from users to their items, or (user, items) pairs."""
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from datetime import date, datetime
 from decimal import Decimal
+from functools import partial
 from itertools import chain
 from numbers import Integral
 from typing import Any
@@ -39,12 +40,15 @@ def open_pairs(data: Iterable[Any]) -> Feed:
     types = [_type_of(values, name) for values, name in zip(first, _NAMES, strict=True)]
     schema = pa.schema(list(zip(_NAMES, types, strict=True)))
     if iter(pairs) is pairs:
-        rest = chain([first], chunks)
-        read: Callable[[], Iterable[Any]] = single_use((_batch(c, schema) for c in rest), label)
+        read = single_use(_batches(chain([first], chunks), schema), label)
     else:
         chunks.close()
-        read = lambda: (_batch(chunk, schema) for chunk in _chunks(pairs))  # noqa: E731
+        read = partial(_read, pairs, schema)
     return Feed(label, schema, (Part(label, read),), _as_list)
+
+
+def _read(pairs: Iterable[Any], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    return _batches(_chunks(pairs), schema)
 
 
 def _chunks(pairs: Iterable[Any]) -> Generator[Chunk, None, None]:
@@ -101,9 +105,10 @@ def _arrow_type(kind: type, name: str) -> pa.DataType:
     )
 
 
-def _batch(chunk: Chunk, schema: pa.Schema) -> pa.RecordBatch:
-    columns = [_array(values, field) for values, field in zip(chunk, schema, strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+def _batches(chunks: Iterable[Chunk], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for chunk in chunks:
+        columns = [_array(values, field) for values, field in zip(chunk, schema, strict=True)]
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _array(values: list[Any], field: pa.Field) -> pa.Array:
@@ -128,6 +133,6 @@ def _as_list(items: pa.Table) -> list[Any]:
 
 
 def _short(value: Decimal) -> Decimal:
-    """Drop the zeros that the column's scale added, but write 100 as 100, not as 1E+2."""
-    whole = value.to_integral_value()
-    return whole if value == whole else value.normalize()
+    """Drop the zeros that the column's scale added."""
+    # Not by normalize(), which rounds to 28 digits.
+    return Decimal(f"{value:f}".rstrip("0").rstrip("."))

@@ -93,6 +93,8 @@ def to_carried(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if isinstance(array, pa.ExtensionArray):
         return to_carried(array.storage, kind)
     if isinstance(array, pa.DictionaryArray):
+        if array.type.value_type == kind:
+            return array
         return _to_carried_dictionary(array, kind)
     return array.cast(kind)
 
