@@ -1,0 +1,46 @@
+"""dp-sips: which groups may I publish?
+
+Given pairs of users and items, release as many items as possible under differential privacy, so
+that no one person's presence shows. `select_partitions` does it, `plan` says beforehand what it
+will do.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from dp_sips.errors import DpSipsError, InputError, OutputError, UsageError
+from dp_sips.mechanisms import Sips, WeightedGaussian
+from dp_sips.plan import Plan, Round, plan
+from dp_sips.privacy.budget import Budget
+from dp_sips.privacy.guarantee import Guarantee
+from dp_sips.selection import Selection
+
+if TYPE_CHECKING:
+    from dp_sips.engines.memory import MemoryEngine
+    from dp_sips.select import select_partitions
+
+__all__ = [
+    "Budget",
+    "DpSipsError",
+    "Guarantee",
+    "InputError",
+    "MemoryEngine",
+    "OutputError",
+    "Plan",
+    "Round",
+    "Selection",
+    "Sips",
+    "UsageError",
+    "WeightedGaussian",
+    "plan",
+    "select_partitions",
+]
+
+# These bring Arrow and the compiled loops, which a plan does not need.
+_ON_USE = {"MemoryEngine": "dp_sips.engines.memory", "select_partitions": "dp_sips.select"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ON_USE:
+        return getattr(import_module(_ON_USE[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -6,8 +6,9 @@ None of them knows about noise or thresholds: they number values, drop repeats, 
 in bounding order, and add up integer weights.
 """
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
 
 import numpy as np
 
@@ -209,6 +210,20 @@ def keep_new(
                 last[item] = user
             lengths[j] = at - before
     return at
+
+
+def regroup(
+    const uint32_t[::1] items, const uint32_t[::1] users, const uint32_t[::1] lengths,
+    uint64_t[::1] places, uint32_t[::1] grouped,
+):
+    """Copy run after run of items to where its user's items go; `places[user]` moves on."""
+    cdef Py_ssize_t j, count = users.shape[0]
+    cdef uint64_t at = 0
+    with nogil:
+        for j in range(count):
+            memcpy(&grouped[places[users[j]]], &items[at], lengths[j] * sizeof(uint32_t))
+            places[users[j]] += lengths[j]
+            at += lengths[j]
 
 
 cdef struct Ranked:

@@ -1,0 +1,43 @@
+"""What every engine can do: load contributions, weigh items, ask for verdicts, remove what was found.
+
+The duties that the privacy argument puts on an engine are in privacy/README.md. The engines agree
+to the bit: the same key and the same data give the same weights and the same release.
+"""
+
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from dp_sips.privacy.decide import Decide
+from dp_sips.privacy.noise import Key
+from dp_sips.progress import Progress
+from dp_sips.sources import Source
+
+
+class Contributions(Protocol):
+    """The distinct pairs of users and items, as an engine holds them.
+
+    Sensitive: everything but `released`.
+    """
+
+    def weigh(self, max_items: int) -> Any:
+        """Return the weight of each item that is still in somebody's set.
+
+        A user's first `max_items` in bounding order count; k of them get weight(k) each.
+        """
+
+    def decide(self, weights: Any, decide: Decide) -> Any:
+        """Return the verdict of `decide` on each item's block and weight."""
+
+    def remove(self, verdicts: Any) -> None:
+        """Move the items with a yes from the users' sets to the release."""
+
+    def released(self) -> pa.Table:
+        """Return the items released so far, in no particular order."""
+
+
+class Engine(Protocol):
+    """A way to run a plan. Its options are about speed; none changes the release's distribution."""
+
+    def load(self, source: Source, max_items: int, key: Key, progress: Progress) -> Contributions:
+        """Read a source whole: repeats dropped, users' items in bounding order."""

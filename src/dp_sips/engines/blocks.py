@@ -1,0 +1,147 @@
+"""One 16-byte block for each value: what an item is called where its noise is drawn.
+
+Every engine uses these blocks, so that the same item has the same noise and the same rank in
+each. The last byte says how the others are to be read:
+
+    0 … 15    that many bytes of text or binary, padded with zeros
+    INTEGER   a number, a date, a time or a truth value, as 64 bits
+    NULL      the null item of `nulls="group"`
+    HASHED    15 bytes of a keyed hash: of longer values, decimals, and items of several columns
+
+Distinct values have distinct blocks, but for hashes, which are 120 bits under the run's secret
+key: among n items, some two agree with probability at most n²/2¹²¹.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dp_sips.privacy.noise import Blocks, Scrambler
+
+INTEGER: Final = np.uint64(0xF0 << 56)
+NULL: Final = np.uint64(0xF1 << 56)
+_HASHED: Final = np.uint64(0xFF << 56)
+_LONGEST: Final = 15
+_FIRST_BYTES: Final = np.array([(1 << 8 * n) - 1 for n in range(9)], dtype=np.uint64)
+
+
+def value_blocks(values: pa.Array, scrambler: Scrambler) -> Blocks:
+    """Return the block of each value of one column."""
+    if pa.types.is_dictionary(values.type):
+        entries = value_blocks(values.dictionary, scrambler)
+        blocks = entries[pc.fill_null(values.indices, 0).to_numpy()]
+    elif is_integer_like(values.type):
+        blocks = integer_blocks(integer_words(values))
+    else:
+        blocks = _bytes_blocks(values, scrambler)
+    if values.null_count:
+        blocks[pc.is_null(values).to_numpy(zero_copy_only=False)] = (0, NULL)
+    return blocks
+
+
+def combine(columns: Sequence[Blocks], scrambler: Scrambler) -> Blocks:
+    """Return one block for each row of several columns of blocks; a single column stays as it is."""
+    if len(columns) == 1:
+        return columns[0]
+    state = np.zeros_like(columns[0])
+    for column in columns:
+        state = scrambler(state ^ column)
+    return _hashed(state)
+
+
+def is_integer_like(kind: pa.DataType) -> bool:
+    """Whether values of this type are numbers of at most 64 bits, decimals aside."""
+    if pa.types.is_dictionary(kind):
+        return is_integer_like(kind.value_type)
+    return pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_temporal(kind)
+
+
+def integer_words(values: pa.Array) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    """Return each integer-like value as 64 bits; a null as 0."""
+    if pa.types.is_boolean(values.type):
+        values = values.cast(pa.uint8())
+    elif not pa.types.is_integer(values.type):
+        values = values.view(pa.int32() if values.type.bit_width == 32 else pa.int64())  # noqa: PLR2004
+    if values.null_count:
+        values = pc.fill_null(values, 0)
+    return values.to_numpy().astype(np.int64, copy=False).view(np.uint64)
+
+
+def integers_from_words(
+    words: np.ndarray[Any, np.dtype[np.uint64]], kind: pa.DataType
+) -> pa.Array:
+    """Undo `integer_words` for values of type `kind`."""
+    if pa.types.is_dictionary(kind):
+        return integers_from_words(words, kind.value_type).cast(kind)
+    if pa.types.is_boolean(kind):
+        return pa.array(words.astype(np.uint8)).cast(kind)
+    signed = pa.types.is_integer(kind) and not pa.types.is_unsigned_integer(kind)
+    numbers = words.view(np.int64) if signed or pa.types.is_temporal(kind) else words
+    storage = np.dtype(f"{numbers.dtype.kind}{kind.bit_width // 8}")
+    return pa.array(numbers.astype(storage)).view(kind)
+
+
+def integer_blocks(words: np.ndarray[Any, np.dtype[np.uint64]]) -> Blocks:
+    """Return the blocks of integer-like values, given as 64 bits."""
+    blocks = np.empty((len(words), 2), dtype=np.uint64)
+    blocks[:, 0] = words
+    blocks[:, 1] = INTEGER
+    return blocks
+
+
+def _bytes_blocks(values: pa.Array, scrambler: Scrambler) -> Blocks:
+    data, starts, lengths = _bytes_of(values)
+    blocks = _sixteen_bytes(data, starts, np.minimum(lengths, _LONGEST))
+    blocks[:, 1] |= np.minimum(lengths, _LONGEST).astype(np.uint64) << np.uint64(56)
+    long = np.flatnonzero(lengths > _LONGEST)
+    if len(long):
+        blocks[long] = _hash_bytes(data, starts[long], lengths[long], scrambler)
+    return blocks
+
+
+def _bytes_of(values: pa.Array) -> tuple[Any, Any, Any]:
+    """Return a buffer of bytes and where in it each value starts, and how long it is."""
+    if pa.types.is_decimal(values.type):
+        values = values.view(pa.binary(values.type.byte_width))
+    values = values.cast(pa.large_binary())
+    offsets = np.frombuffer(values.buffers()[1], dtype=np.int64)
+    offsets = offsets[values.offset : values.offset + len(values) + 1]
+    buffer = values.buffers()[2]
+    data = np.frombuffer(buffer or b"", dtype=np.uint8)
+    data = np.concatenate((data, np.zeros(16, dtype=np.uint8)))
+    lengths = np.diff(offsets)
+    if values.null_count:
+        lengths = np.where(pc.is_null(values).to_numpy(zero_copy_only=False), 0, lengths)
+    return data, offsets[:-1], lengths
+
+
+def _sixteen_bytes(data: Any, starts: Any, lengths: Any) -> Blocks:
+    """Return up to 16 bytes from each start, padded with zeros, as blocks.
+
+    `data` must go on for 16 bytes past the last start.
+    """
+    eight = np.ndarray(len(data) - 7, dtype="<u8", buffer=data, strides=(1,))
+    blocks = np.empty((len(starts), 2), dtype=np.uint64)
+    blocks[:, 0] = eight[starts] & _FIRST_BYTES[np.minimum(lengths, 8)]
+    blocks[:, 1] = eight[starts + 8] & _FIRST_BYTES[np.clip(lengths - 8, 0, 8)]
+    return blocks
+
+
+def _hash_bytes(data: Any, starts: Any, lengths: Any, scrambler: Scrambler) -> Blocks:
+    """Hash long values: CBC-MAC with the length in front, a pseudo-random function of the value."""
+    state = np.zeros((len(starts), 2), dtype=np.uint64)
+    state[:, 0] = lengths
+    state = scrambler(state)
+    for done in range(0, int(lengths.max()), 16):
+        rest = np.flatnonzero(lengths > done)
+        piece = _sixteen_bytes(data, starts[rest] + done, lengths[rest] - done)
+        state[rest] = scrambler(state[rest] ^ piece)
+    return _hashed(state)
+
+
+def _hashed(state: Blocks) -> Blocks:
+    state[:, 1] |= _HASHED
+    return state

@@ -1,0 +1,144 @@
+"""The memory engine: numbers in flat arrays, and rounds that only add integers."""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dp_sips.engines.memory import kernels
+from dp_sips.engines.memory.loading import Pairs, cuts, load_pairs
+from dp_sips.engines.memory.numbering import Column, Workers, new_column
+from dp_sips.errors import UsageError
+from dp_sips.privacy import bounding
+from dp_sips.privacy.decide import Decide
+from dp_sips.privacy.noise import Key
+from dp_sips.privacy.weights import Weights, weight_table
+from dp_sips.progress import Progress
+from dp_sips.sources import Source
+
+_PIECE = 1 << 18
+"""Items that are decided about at a time: enough for numpy, little enough for the cache."""
+
+
+@dataclass(frozen=True)
+class MemoryEngine:
+    """Runs a plan in this process.
+
+    Attributes:
+        threads: How many cores to use; all of them unless told otherwise.
+    """
+
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.threads is not None and self.threads < 1:
+            raise UsageError(f"threads must be at least 1, got {self.threads}")
+
+    def load(
+        self, source: Source, max_items: int, key: Key, progress: Progress
+    ) -> "MemoryContributions":
+        """Read a source whole: repeats dropped, users' items in bounding order."""
+        threads = self.threads or os.cpu_count() or 1
+        pool = ThreadPoolExecutor(threads, thread_name_prefix="dp-sips")
+        workers = Workers(pool, threads)
+        # One shard numbers users in order of first appearance, which shows scattered rows.
+        users = _column([source.user_type], key, "users", Workers(pool, 1), nullable=False)
+        kinds = list(source.item_schema.types)
+        items = _column(kinds, key, "items", workers, nullable=source.nulls == "group")
+        pairs = load_pairs(source, users, items, progress)
+        users.finish()
+        items.finish()
+        loaded = MemoryContributions(pairs, items, source.item_schema, pool, threads)
+        loaded.order(users, max_items, key)
+        return loaded
+
+
+def _column(
+    kinds: list[pa.DataType], key: Key, what: str, workers: Workers, *, nullable: bool
+) -> Column:
+    return new_column(
+        kinds,
+        nullable=nullable,
+        seed=key.word(f"table of {what}"),
+        workers=workers,
+        scrambler=key.scrambler(f"long {what}"),
+    )
+
+
+class MemoryContributions:
+    """The distinct pairs, grouped by user, as numbers."""
+
+    def __init__(
+        self, pairs: Pairs, items: Column, schema: pa.Schema, pool: ThreadPoolExecutor, threads: int
+    ) -> None:
+        self._pairs = pairs
+        self._items = items
+        self._schema = schema
+        self._pool = pool
+        self._shares = cuts(pairs.ends, threads)
+        self._removed = np.zeros(items.size(), dtype=np.uint8)
+        # One histogram for each thread, kept from round to round: fresh memory is slow.
+        self._histograms = [np.zeros(items.size(), dtype=np.uint64) for _ in self._shares]
+
+    def order(self, users: Column, max_items: int, key: Key) -> None:
+        """Put the items of users that have more than `max_items` in bounding order."""
+        ends = self._pairs.ends
+        if int(np.diff(ends, prepend=np.uint64(0)).max()) <= max_items:
+            return
+        item_words = self._histograms[0]  # borrowed: rounds clear it before they use it
+        self._by_pieces(
+            lambda piece: np.copyto(
+                item_words[piece], bounding.item_words(key, self._items.blocks(piece))
+            )
+        )
+        user_words = bounding.user_words(key, users.blocks(slice(None)))
+
+        def work(first: int, stop: int) -> None:
+            kernels.order_items(
+                self._pairs.items, ends, user_words, item_words, max_items, first, stop
+            )
+
+        list(self._pool.map(work, *zip(*cuts(ends, 8 * len(self._shares)), strict=True)))
+
+    def weigh(self, max_items: int) -> Weights:
+        """Return the weight of each item, by its number."""
+        table = weight_table(max_items)
+
+        def work(histogram: Weights, share: tuple[int, int]) -> None:
+            histogram.fill(0)
+            kernels.add_weights(
+                self._pairs.items, self._pairs.ends, self._removed, table, histogram, *share
+            )
+
+        list(self._pool.map(work, self._histograms, self._shares))
+        total, *others = self._histograms
+        for other in others:
+            total += other
+        return total
+
+    def decide(self, weights: Weights, decide: Decide) -> NDArray[np.bool_]:
+        """Return the verdict on each item, by its number."""
+        verdicts = np.empty(len(weights), dtype=np.bool_)
+
+        def work(piece: slice) -> None:
+            verdicts[piece] = decide(self._items.blocks(piece), weights[piece])
+
+        self._by_pieces(work)
+        return verdicts
+
+    def remove(self, verdicts: NDArray[np.bool_]) -> None:
+        """Take the items with a yes out of the users' sets."""
+        self._removed |= verdicts.view(np.uint8)
+
+    def released(self) -> pa.Table:
+        """Return the items that were removed, with their own types."""
+        columns = self._items.values(np.flatnonzero(self._removed))
+        return pa.Table.from_arrays(columns, names=self._schema.names).cast(self._schema)
+
+    def _by_pieces(self, work: Callable[[slice], None]) -> None:
+        size = self._items.size()
+        list(self._pool.map(work, (slice(i, i + _PIECE) for i in range(0, size, _PIECE))))

@@ -1,0 +1,48 @@
+from numpy import uint8, uint32, uint64
+from numpy.typing import NDArray
+
+class Shard:
+    shard: int
+    shards: int
+    width: int
+    count: int
+    def __init__(self, shard: int, shards: int, width: int, seed: int) -> None: ...
+    def number(
+        self, values: NDArray[uint64], numbers: NDArray[uint32], firsts: NDArray[uint32]
+    ) -> int: ...
+    def finish(self) -> NDArray[uint64]: ...
+
+def runs(values: NDArray[uint64], starts: NDArray[uint32]) -> int: ...
+def keep_new(
+    users: NDArray[uint32],
+    starts: NDArray[uint32],
+    items: NDArray[uint32],
+    last: NDArray[uint32],
+    kept: NDArray[uint32],
+    lengths: NDArray[uint32],
+) -> int: ...
+def regroup(
+    items: NDArray[uint32],
+    users: NDArray[uint32],
+    lengths: NDArray[uint32],
+    places: NDArray[uint64],
+    grouped: NDArray[uint32],
+) -> None: ...
+def order_items(
+    items: NDArray[uint32],
+    ends: NDArray[uint64],
+    user_words: NDArray[uint64],
+    item_words: NDArray[uint64],
+    max_items: int,
+    first: int,
+    stop: int,
+) -> None: ...
+def add_weights(
+    items: NDArray[uint32],
+    ends: NDArray[uint64],
+    removed: NDArray[uint8],
+    weight_of_count: NDArray[uint64],
+    weights: NDArray[uint64],
+    first: int,
+    stop: int,
+) -> None: ...

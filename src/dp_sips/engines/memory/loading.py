@@ -1,0 +1,196 @@
+"""From batches to the layout in which rounds are fast: each user's distinct items side by side.
+
+Three stages run at the same time, each in a thread of its own: the source reads and decodes, the
+columns are numbered, and repeats are dropped. Only numbers are kept, four bytes a pair.
+"""
+
+import queue
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dp_sips.engines.memory import kernels
+from dp_sips.engines.memory.numbering import Column, IntegerColumn, Numbers, integer_rows
+from dp_sips.errors import InputError
+from dp_sips.progress import Progress
+from dp_sips.sources import Source
+
+T = TypeVar("T")
+
+_MOST_VALUES = 2**32 - 2**20
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Users 0, 1, 2 …; the items of user u are items[ends[u − 1] : ends[u]]."""
+
+    items: Numbers
+    ends: NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class _Numbered:
+    """A batch in numbers: the rows from starts[j] to starts[j + 1] belong to users[j]."""
+
+    users: Numbers
+    starts: Numbers
+    items: Numbers
+    distinct_items: int
+
+
+def load_pairs(source: Source, users: Column, items: Column, progress: Progress) -> Pairs:
+    """Read the source, number both columns, and return the distinct pairs, grouped by user."""
+    rows = source.rows()
+    repeats = _Repeats(rows or 1 << 20)
+    with progress.bar("reading, encoding", rows) as bar:
+        for batch in ahead(_numbered(ahead(source.batches()), users, items)):
+            repeats.add(batch)
+            bar(len(batch.items))
+    return repeats.pairs(users.size())
+
+
+def ahead(steps: Iterable[T], depth: int = 4) -> Iterator[T]:
+    """Run an iterator in a thread of its own, at most `depth` results ahead of its reader.
+
+    An error in the thread is raised here; a reader that stops early stops the thread.
+    """
+    results: queue.Queue[tuple[T] | BaseException | None] = queue.Queue(depth)
+    stopped = threading.Event()
+
+    def hand_over(result: tuple[T] | BaseException | None) -> None:
+        while not stopped.is_set():
+            try:
+                return results.put(result, timeout=0.1)
+            except queue.Full:
+                continue
+
+    def work() -> None:
+        try:
+            for step in steps:
+                hand_over((step,))
+                if stopped.is_set():
+                    return
+            hand_over(None)
+        except BaseException as error:  # noqa: BLE001 (whatever it is, the reader must hear of it)
+            hand_over(error)
+
+    threading.Thread(target=work, name="dp-sips reader", daemon=True).start()
+    try:
+        while (result := results.get()) is not None:
+            if isinstance(result, BaseException):
+                raise result
+            yield result[0]
+    finally:
+        stopped.set()
+
+
+def _numbered(
+    batches: Iterable[pa.RecordBatch], users: Column, items: Column
+) -> Iterator[_Numbered]:
+    for batch in batches:
+        if max(users.size(), items.size()) > _MOST_VALUES:
+            raise InputError(
+                "more than 4 billion distinct users or items: too many for the memory engine"
+            )
+        names, starts = _user_runs(users, batch.column(0))
+        numbers = items.number(batch.columns[1:])
+        yield _Numbered(names, starts, numbers, items.size())
+
+
+def _user_runs(users: Column, column: pa.Array) -> tuple[Numbers, Numbers]:
+    """Return the user of each run of equal users, and where each run starts, and the end."""
+    if isinstance(users, IntegerColumn):
+        # Most files have a user's rows together: one look-up for each run is enough.
+        rows = integer_rows(column)
+        starts = _run_starts(rows)
+        return users.number_rows(rows[starts[:-1]]), starts
+    numbers = users.number([column])
+    starts = _run_starts(numbers.astype(np.uint64).reshape(-1, 1))
+    return numbers[starts[:-1]], starts
+
+
+def _run_starts(rows: NDArray[np.uint64]) -> Numbers:
+    starts = np.empty(len(rows) + 1, dtype=np.uint32)
+    count = kernels.runs(rows, starts)
+    starts[count] = len(rows)
+    return starts[: count + 1]
+
+
+class _Repeats:
+    """Drops repeated pairs as batches come, and lays out the rest by user at the end."""
+
+    def __init__(self, rows: int) -> None:
+        # Memory that is asked for and not written costs nothing.
+        self._items: Numbers = np.empty(rows, dtype=np.uint32)
+        self._count = 0
+        self._last: Numbers = np.zeros(1 << 16, dtype=np.uint32)
+        self._users: list[Numbers] = []
+        self._lengths: list[Numbers] = []
+
+    def add(self, batch: _Numbered) -> None:
+        if len(self._items) < self._count + len(batch.items):
+            self._items.resize(self._count * 5 // 4 + len(batch.items), refcheck=False)
+        if len(self._last) < batch.distinct_items:
+            self._last.resize(batch.distinct_items * 5 // 4, refcheck=False)
+        lengths = np.empty(len(batch.users), dtype=np.uint32)
+        self._count += kernels.keep_new(
+            batch.users, batch.starts, batch.items, self._last, self._items[self._count :], lengths
+        )
+        self._users.append(batch.users)
+        self._lengths.append(lengths)
+
+    def pairs(self, user_count: int) -> Pairs:
+        """Return the pairs by user; where a user's rows were scattered, gather them first."""
+        users, lengths = np.concatenate(self._users), np.concatenate(self._lengths)
+        items = self._items[: self._count]
+        sizes = _sizes(users, lengths, user_count)
+        if not _in_order(users):
+            items, sizes = self._gather(items, users, lengths, sizes)
+        return Pairs(items, np.cumsum(sizes, dtype=np.uint64))
+
+    def _gather(
+        self, items: Numbers, users: Numbers, lengths: Numbers, sizes: NDArray[np.uint64]
+    ) -> tuple[Numbers, NDArray[np.uint64]]:
+        grouped = np.empty_like(items)
+        ends = np.cumsum(sizes, dtype=np.uint64)
+        kernels.regroup(items, users, lengths, ends - sizes, grouped)
+        # Now each user's items are together, so one more pass leaves no repeat.
+        self._last.fill(0)
+        kept, count = items, 0
+        present = np.arange(len(sizes), dtype=np.uint32)
+        kept_sizes = np.empty(len(sizes), dtype=np.uint32)
+        for first, stop in cuts(ends, -(-len(grouped) // (1 << 30))):
+            begin = int(ends[first - 1]) if first else 0
+            starts = np.append(begin, ends[first:stop]).astype(np.uint64) - np.uint64(begin)
+            count += kernels.keep_new(
+                present[first:stop],
+                starts.astype(np.uint32),
+                grouped[begin : int(ends[stop - 1])],
+                self._last,
+                kept[count:],
+                kept_sizes[first:stop],
+            )
+        return kept[:count], kept_sizes.astype(np.uint64)
+
+
+def cuts(ends: NDArray[np.uint64], pieces: int) -> list[tuple[int, int]]:
+    """Cut the users into about as many pieces as asked, with about as many pairs each."""
+    marks = np.linspace(0, float(ends[-1]), pieces + 1)[1:-1]
+    inner = np.searchsorted(ends, marks.astype(np.uint64))
+    edges = np.unique(np.concatenate(([0], inner, [len(ends)])))
+    return [(int(a), int(b)) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+
+
+def _sizes(users: Numbers, lengths: Numbers, user_count: int) -> NDArray[np.uint64]:
+    """Return the number of pairs kept of each user. (Sums below 2⁵³ are exact in floats.)"""
+    return np.bincount(users, weights=lengths, minlength=user_count).astype(np.uint64)
+
+
+def _in_order(users: Numbers) -> bool:
+    """Whether each user's runs follow each other: users are numbered as they first appear."""
+    return bool((users[1:] >= users[:-1]).all())

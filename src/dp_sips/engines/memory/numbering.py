@@ -1,0 +1,257 @@
+"""Columns whose values are numbered 0, 1, 2 … as they stream in.
+
+A number stands for its value from then on: four bytes, whatever the value was. When all has been
+read, a column gives back the 16-byte blocks and the values that belong to its numbers.
+"""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dp_sips.engines import blocks as blk
+from dp_sips.engines.memory import kernels
+from dp_sips.privacy.noise import Blocks, Scrambler
+
+Numbers = NDArray[np.uint32]
+Words = NDArray[np.uint64]
+
+
+class Column(Protocol):
+    """One or more columns of a table, as one column of numbers."""
+
+    def number(self, arrays: Sequence[pa.Array]) -> Numbers:
+        """Return the number of each row's value; new values get new numbers."""
+
+    def size(self) -> int:
+        """Return one more than the largest number given so far."""
+
+    def finish(self) -> None:
+        """Free what only numbering needs; no more values are coming."""
+
+    def blocks(self, numbers: slice | NDArray[Any]) -> Blocks:
+        """Return the block of each number; after `finish`."""
+
+    def values(self, numbers: NDArray[np.int64]) -> list[pa.Array]:
+        """Return the values that belong to the numbers, one array a column; after `finish`."""
+
+
+class Workers:
+    """The threads that tables are split among, and how many shards that makes."""
+
+    def __init__(self, pool: Executor, threads: int) -> None:
+        self.pool = pool
+        # Reading and the removal of repeats run beside numbering, and take about as long.
+        self.shards = max(1, threads // 2)
+
+
+class Table:
+    """Distinct words and their numbers, in shards that work side by side."""
+
+    def __init__(self, width: int, seed: int, workers: Workers) -> None:
+        self._pool = workers.pool
+        self._width = width
+        self._shards = [
+            kernels.Shard(shard, workers.shards, width, seed) for shard in range(workers.shards)
+        ]
+        self._words: Words | None = None
+
+    def number(self, words: Words) -> tuple[Numbers, list[Numbers]]:
+        """Return the rows' numbers, and for each shard the rows in which its new words stand."""
+        numbers = np.empty(len(words), dtype=np.uint32)
+        firsts = [np.empty(len(words) + 1, dtype=np.uint32) for _ in self._shards]
+
+        def work(shard: kernels.Shard, rows: Numbers) -> Numbers:
+            return rows[: shard.number(words, numbers, rows)]
+
+        if len(self._shards) == 1:
+            return numbers, [work(self._shards[0], firsts[0])]
+        return numbers, list(self._pool.map(work, self._shards, firsts))
+
+    def size(self) -> int:
+        """Return one more than the largest number."""
+        return len(self._shards) * max(shard.count for shard in self._shards)
+
+    def finish(self) -> None:
+        """Free the shards' tables; keep the words in the order of their numbers."""
+        if len(self._shards) == 1:
+            self._words = self._shards[0].finish().reshape(-1, self._width)
+            return
+        self._words = np.zeros((self.size(), self._width), dtype=np.uint64)
+        for shard in self._shards:
+            self._words[shard.shard :: shard.shards][: shard.count] = shard.finish().reshape(
+                -1, self._width
+            )
+
+    def words(self, numbers: slice | NDArray[Any]) -> Words:
+        """Return the words that belong to numbers; after `finish`."""
+        assert self._words is not None
+        return self._words[numbers]
+
+
+class IntegerColumn:
+    """Integers, dates, times and truth values, never null: the value itself is the word."""
+
+    def __init__(self, kind: pa.DataType, seed: int, workers: Workers) -> None:
+        self._kind = kind
+        self._table = Table(1, seed, workers)
+        self.size, self.finish = self._table.size, self._table.finish
+
+    def number(self, arrays: Sequence[pa.Array]) -> Numbers:
+        return self._table.number(integer_rows(arrays[0]))[0]
+
+    def number_rows(self, rows: Words) -> Numbers:
+        return self._table.number(rows)[0]
+
+    def blocks(self, numbers: slice | NDArray[Any]) -> Blocks:
+        return blk.integer_blocks(self._table.words(numbers)[:, 0])
+
+    def values(self, numbers: NDArray[np.int64]) -> list[pa.Array]:
+        words = np.ascontiguousarray(self._table.words(numbers)[:, 0])
+        return [blk.integers_from_words(words, self._kind)]
+
+
+class BlockColumn:
+    """Everything else, text above all: the word is the block, the values are kept beside it."""
+
+    def __init__(
+        self, kind: pa.DataType, seed: int, workers: Workers, scrambler: Scrambler
+    ) -> None:
+        self._table = Table(2, seed, workers)
+        self._scrambler = scrambler
+        self._chunks: list[list[pa.Array]] = [[] for _ in range(workers.shards)]
+        self._kind = kind
+        self._seen: tuple[pa.Array, Numbers] | None = None
+        self.size, self.finish, self.blocks = (
+            self._table.size,
+            self._table.finish,
+            self._table.words,
+        )
+
+    def number(self, arrays: Sequence[pa.Array]) -> Numbers:
+        array = arrays[0]
+        if not pa.types.is_dictionary(array.type):
+            array = array.dictionary_encode()
+        entries = self._number_entries(array.dictionary)
+        if array.null_count:
+            null = self._number_new(pa.nulls(1, array.dictionary.type))
+            array, entries = array.indices.fill_null(len(entries)), np.append(entries, null)
+            return entries[array.to_numpy()]
+        return entries[array.indices.to_numpy()]
+
+    def _number_entries(self, dictionary: pa.Array) -> Numbers:
+        # Batches of one Parquet row group share one dictionary: it need be numbered only once.
+        if self._seen is None or not _same_bytes(self._seen[0], dictionary):
+            self._seen = dictionary, self._number_new(dictionary)
+        return self._seen[1]
+
+    def _number_new(self, values: pa.Array) -> Numbers:
+        numbers, firsts = self._table.number(blk.value_blocks(values, self._scrambler))
+        for chunks, rows in zip(self._chunks, firsts, strict=True):
+            chunks.append(values.take(pa.array(rows)))
+        return numbers
+
+    def values(self, numbers: NDArray[np.int64]) -> list[pa.Array]:
+        # Gather the few that are asked for, shard by shard, then put them back in order.
+        shards = len(self._chunks)
+        found, places = [], []
+        for shard, chunks in enumerate(self._chunks):
+            place = np.flatnonzero(numbers % shards == shard)
+            kept = pa.chunked_array(chunks, self._chunks[0][0].type)
+            found.append(kept.take(pa.array(numbers[place] // shards)))
+            places.append(place)
+        back = np.argsort(np.concatenate(places))
+        gathered = pa.chunked_array([c for part in found for c in part.chunks], found[0].type)
+        return [gathered.take(pa.array(back)).combine_chunks()]
+
+
+class TupleColumn:
+    """Several columns as one: the numbers of two columns, side by side, make one word."""
+
+    def __init__(
+        self, first: Column, second: Column, seed: int, workers: Workers, scrambler: Scrambler
+    ) -> None:
+        self._parts = first, second
+        self._table = Table(1, seed, workers)
+        self._scrambler = scrambler
+        self.size = self._table.size
+
+    def number(self, arrays: Sequence[pa.Array]) -> Numbers:
+        first, second = self._parts
+        words = np.empty((len(arrays[0]), 1), dtype=np.uint64)
+        words[:, 0] = first.number(arrays[:-1])
+        words[:, 0] |= second.number(arrays[-1:]).astype(np.uint64) << np.uint64(32)
+        return self._table.number(words)[0]
+
+    def finish(self) -> None:
+        for part in (*self._parts, self._table):
+            part.finish()
+
+    def columns(self, numbers: slice | NDArray[Any]) -> Iterator[Blocks]:
+        """Yield the blocks of each single column."""
+        first, second = self._numbers(numbers)
+        if isinstance(self._parts[0], TupleColumn):
+            yield from self._parts[0].columns(first)
+        else:
+            yield self._parts[0].blocks(first)
+        yield self._parts[1].blocks(second)
+
+    def blocks(self, numbers: slice | NDArray[Any]) -> Blocks:
+        return blk.combine(list(self.columns(numbers)), self._scrambler)
+
+    def values(self, numbers: NDArray[np.int64]) -> list[pa.Array]:
+        first, second = self._numbers(numbers)
+        return self._parts[0].values(first) + self._parts[1].values(second)
+
+    def _numbers(
+        self, numbers: slice | NDArray[Any]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        words = self._table.words(numbers)[:, 0]
+        return (words & np.uint64(0xFFFFFFFF)).astype(np.int64), (words >> np.uint64(32)).astype(
+            np.int64
+        )
+
+
+def new_column(
+    kinds: Sequence[pa.DataType],
+    *,
+    nullable: bool,
+    seed: int,
+    workers: Workers,
+    scrambler: Scrambler,
+) -> Column:
+    """Return an empty column for values of these types."""
+    column: Column
+    if len(kinds) > 1:
+        first = new_column(
+            kinds[:-1], nullable=nullable, seed=seed, workers=workers, scrambler=scrambler
+        )
+        second = new_column(
+            kinds[-1:], nullable=nullable, seed=seed, workers=workers, scrambler=scrambler
+        )
+        column = TupleColumn(first, second, seed, workers, scrambler)
+    elif blk.is_integer_like(kinds[0]) and not nullable:
+        column = IntegerColumn(kinds[0], seed, workers)
+    else:
+        column = BlockColumn(kinds[0], seed, workers, scrambler)
+    return column
+
+
+def integer_rows(array: pa.Array) -> Words:
+    """Return integer-like values as a matrix of one column of words."""
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    return blk.integer_words(array).reshape(-1, 1)
+
+
+def _same_bytes(one: pa.Array, other: pa.Array) -> bool:
+    """Whether two arrays have the same bytes in memory: quick to tell, and enough to be equal."""
+    if len(one) != len(other) or one.offset or other.offset or one.type != other.type:
+        return False
+    return all(
+        a is b is None or (a is not None and b is not None and a.equals(b))
+        for a, b in zip(one.buffers(), other.buffers(), strict=True)
+    )

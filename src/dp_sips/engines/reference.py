@@ -1,0 +1,95 @@
+"""The paper's pseudo-code in plain Python: slow, short, and the oracle for every other engine."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from dp_sips.engines.blocks import combine, value_blocks
+from dp_sips.privacy import bounding
+from dp_sips.privacy.decide import Decide
+from dp_sips.privacy.noise import Blocks, Key
+from dp_sips.privacy.weights import weight
+from dp_sips.progress import Progress
+from dp_sips.sources import Source
+
+Item = tuple[object, ...]
+"""The values of the item columns."""
+
+
+@dataclass(frozen=True)
+class ReferenceEngine:
+    """Runs a plan with dictionaries and lists, one user after the other."""
+
+    def load(
+        self, source: Source, max_items: int, key: Key, progress: Progress
+    ) -> "ReferenceContributions":
+        """Read a source whole; every user's items are put in bounding order."""
+        del max_items, progress  # it sorts every set, and is for small data
+        ranks: dict[object, dict[Item, int]] = defaultdict(dict)
+        blocks: dict[Item, Blocks] = {}
+        for batch in source.batches():
+            users, *columns = batch.columns
+            user_blocks = value_blocks(users, key.scrambler("long users"))
+            scrambler = key.scrambler("long items")
+            item_blocks = combine([value_blocks(c, scrambler) for c in columns], scrambler)
+            rank = bounding.rank(
+                bounding.user_words(key, user_blocks), bounding.item_words(key, item_blocks)
+            )
+            items = zip(*(column.to_pylist() for column in columns), strict=True)
+            for row, (user, item) in enumerate(zip(users.to_pylist(), items, strict=True)):
+                ranks[user][item] = int(rank[row])
+                blocks[item] = item_blocks[row]
+        sets = [sorted(ranked, key=ranked.__getitem__) for ranked in ranks.values()]
+        return ReferenceContributions(sets, blocks, source.item_schema)
+
+
+class ReferenceContributions:
+    """The users' sets: W_1, …, W_N in the paper."""
+
+    def __init__(
+        self, sets: list[list[Item]], blocks: dict[Item, Blocks], schema: pa.Schema
+    ) -> None:
+        self._sets = sets
+        self._blocks = blocks
+        self._schema = schema
+        self._released: list[Item] = []
+
+    def weigh(self, max_items: int) -> dict[Item, int]:
+        """Return the weighted histogram: Algorithm 2, lines 3–7."""
+        histogram: dict[Item, int] = defaultdict(int)
+        for items in self._sets:
+            counted = items[:max_items]
+            for item in counted:
+                histogram[item] += weight(len(counted))
+        return histogram
+
+    def decide(self, weights: dict[Item, int], decide: Decide) -> list[Item]:
+        """Return the items with a yes: Algorithm 1, lines 3–7."""
+        if not weights:
+            return []
+        blocks = np.array([self._blocks[item] for item in weights])
+        verdicts = decide(blocks, np.array(list(weights.values()), dtype=np.uint64))
+        return [item for item, yes in zip(weights, verdicts, strict=True) if yes]
+
+    def remove(self, verdicts: list[Item]) -> None:
+        """Remove found items from the users' sets: Algorithm 3, lines 8–10."""
+        found = set(verdicts)
+        self._sets = [[item for item in items if item not in found] for items in self._sets]
+        self._released += verdicts
+
+    def released(self) -> pa.Table:
+        """Return the items found so far."""
+        columns = zip(*self._released, strict=True) if self._released else [[]] * len(self._schema)
+        arrays = [
+            _array(list(values), field.type)
+            for values, field in zip(columns, self._schema, strict=True)
+        ]
+        return pa.Table.from_arrays(arrays, schema=self._schema)
+
+
+def _array(values: list[object], kind: pa.DataType) -> pa.Array:
+    if pa.types.is_dictionary(kind):
+        return pa.array(values, kind.value_type).cast(kind)
+    return pa.array(values, kind)

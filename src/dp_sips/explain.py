@@ -1,0 +1,52 @@
+"""A plan in plain words."""
+
+from dp_sips.plan import Plan
+
+_SIZES = (1, 10, 100)
+
+
+def explain(plan: Plan) -> str:
+    """Say what a plan does, what it guarantees, and how popular an item must be."""
+    return "\n\n".join((_promise(plan), _rounds(plan), _chances(plan)))
+
+
+def _promise(plan: Plan) -> str:
+    asked = ", ".join(f"{name} = {value:g}" for name, value in plan.asked.items())
+    spent = plan.guarantee
+    lines = [
+        f"{plan.mechanism.name} with {asked}, at most {plan.max_items} items of each user.",
+        "Whoever sees the released items can hardly tell whether any one user, with all of its",
+        f"items, was in the data: the release is {spent}.",
+    ]
+    if "epsilon" in plan.asked:
+        lines[-1] = (
+            f"items, was in the data: the release is ({plan.asked['epsilon']:g}, "
+            f"{plan.asked['delta']:g})-DP and {spent}."
+        )
+    return "\n".join(lines)
+
+
+def _rounds(plan: Plan) -> str:
+    head = f"{'round':>5}  {'rho':>10}  {'delta':>10}  {'noise σ':>9}  {'threshold':>9}"
+    rows = [
+        f"{row['round']:>5}  {row['rho']:>10.4g}  {row['delta']:>10.3g}  "
+        f"{row['sigma']:>9.4f}  {row['threshold']:>9.4f}"
+        for row in plan.table()
+    ]
+    words = (
+        "A user with k items gives 1/√k to each. An item is released in the first round in which\n"
+        "its weight plus noise reaches the threshold; it then leaves the users' sets."
+    )
+    return "\n".join((words, head, *rows))
+
+
+def _chances(plan: Plan) -> str:
+    sizes = [m for m in _SIZES if m <= plan.max_items]
+    if plan.max_items not in sizes and plan.max_items < _SIZES[-1]:
+        sizes.append(plan.max_items)
+    return "\n".join(
+        f"With these settings an item needs about {plan.users_needed(0.5, m):,} users "
+        f"(each holding {m} item{'s' * (m > 1)}) for a 50 % chance, "
+        f"{plan.users_needed(0.95, m):,} for 95 %."
+        for m in sizes
+    )

@@ -1,0 +1,45 @@
+"""Names that other libraries give to our parameters, so that an error can say which one is meant."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from dp_sips.errors import UsageError, did_you_mean
+
+OURS: Final = (
+    "user", "item", "epsilon", "delta", "rho", "max_items", "mechanism", "engine", "nulls", "text",
+    "seed", "insecure_test", "progress",
+)  # fmt: skip
+
+_MEANT: Final = {
+    "user": (
+        "user_id", "user_column", "privacy_unit", "privacy_unit_column", "privacy_id",
+        "privacy_id_column", "privacy_id_extractor", "id_column", "unit",
+    ),
+    "item": (
+        "items", "partition", "partition_key", "partition_column", "partition_extractor",
+        "partition_columns", "group", "groups", "group_by", "keys", "key", "keyset", "by",
+    ),
+    "epsilon": ("eps", "total_epsilon", "privacy_budget", "budget_epsilon"),
+    "delta": ("total_delta", "budget_delta"),
+    "max_items": (
+        "max_partitions_contributed", "max_partitions", "max_groups_contributed", "max_groups",
+        "max_contributions", "max_contrib", "max_rows_per_id", "l0_sensitivity", "delta0",
+        "partitions_per_user", "max_user_contribution", "contribution_bound",
+    ),
+    "mechanism": ("strategy", "partition_selection_strategy", "method", "algorithm"),
+    "engine": ("backend",),
+    "seed": ("random_state", "random_seed", "rng"),
+    "mechanism=Sips(rounds=…)": ("rounds", "iterations", "num_iters", "n_iter"),
+    "mechanism=Sips(ratio=…)": ("ratio", "r", "privacy_ratio"),
+}  # fmt: skip
+
+FOREIGN: Final = {foreign: ours for ours, names in _MEANT.items() for foreign in names}
+"""Each known foreign name, and ours."""
+
+
+def refuse_unknown(unknown: Mapping[str, Any]) -> None:
+    """Raise an error for the first unknown parameter, naming the one that was meant."""
+    for name in unknown:
+        if name in FOREIGN:
+            raise UsageError(f"unknown parameter {name!r}: here it is called {FOREIGN[name]}")
+        raise UsageError(f"unknown parameter {name!r}: {did_you_mean(name, OURS)}")

@@ -1,0 +1,52 @@
+"""What a release has spent, in every currency that its reader may ask for."""
+
+from dataclasses import dataclass
+
+from dp_sips.errors import UsageError
+from dp_sips.privacy.budget import Accounting, Budget, check_epsilon
+from dp_sips.privacy.noise import SAMPLER_ERROR
+
+
+def sampler_loss(rounds: int, max_items: int) -> float:
+    """Return what the sampler's rounding can add to ε: README.md, "The sampler".
+
+    One user touches at most max_items verdicts a round; the odds of each are off by a factor of at
+    most 1 ± SAMPLER_ERROR on either neighbour. Three times as much covers (1 + e)/(1 − e).
+    """
+    return 3 * rounds * max_items * SAMPLER_ERROR
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """Differential privacy of the whole release, for one user added or removed.
+
+    Attributes:
+        rho: ρ of the paper's statement, threshold_delta-approximate ρ-zCDP.
+        threshold_delta: δ of that statement: how likely an item that only one user holds is
+            released at all.
+        sampler_loss: What rounding can add to ε; `epsilon` and `delta` include it.
+    """
+
+    rho: float
+    threshold_delta: float
+    sampler_loss: float
+
+    def epsilon(self, *, delta: float, accounting: Accounting = "gaussian") -> float:
+        """Return the smallest ε for which the release is (ε, δ)-DP, rounded up."""
+        return self._budget.epsilon(delta, accounting) + self.sampler_loss
+
+    def delta(self, *, epsilon: float, accounting: Accounting = "gaussian") -> float:
+        """Return the smallest δ for which the release is (ε, δ)-DP, rounded up."""
+        rest = check_epsilon(epsilon) - self.sampler_loss
+        if rest <= 0:
+            raise UsageError(
+                f"epsilon must be above {self.sampler_loss}, the sampler's part, got {epsilon}"
+            )
+        return self._budget.delta_at(rest, accounting)
+
+    @property
+    def _budget(self) -> Budget:
+        return Budget(self.rho, self.threshold_delta)
+
+    def __str__(self) -> str:
+        return f"{self.threshold_delta:.4g}-approximate {self.rho:.4g}-zCDP"

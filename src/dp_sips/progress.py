@@ -1,0 +1,50 @@
+"""Progress bars on stderr, when somebody is there to see them."""
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class Progress:
+    """Shows how far long work has come.
+
+    Sensitive: a bar shows numbers of rows. It goes to the terminal of whoever holds the data, and
+    never to a log, a file or the result.
+    """
+
+    def __init__(self, *, show: bool | None = None) -> None:
+        self.show = sys.stderr.isatty() if show is None else show
+
+    @contextmanager
+    def bar(self, what: str, total: int | None, unit: str = "row") -> Iterator["Bar"]:
+        """Show a bar while the block runs; advance it by calling what is yielded."""
+        if not self.show:
+            yield Bar(None)
+            return
+        from tqdm import tqdm  # noqa: PLC0415 (only a terminal needs it)
+
+        with tqdm(
+            total=total, desc=f"{what:<20}", unit=unit, unit_scale=True, leave=False, dynamic_ncols=True
+        ) as shown:
+            yield Bar(shown)
+
+    def steps(self, what: str, steps: Iterable[T], total: int) -> Iterator[T]:
+        """Go through `steps` with a bar."""
+        with self.bar(what, total, unit="step") as bar:
+            for step in steps:
+                yield step
+                bar(1)
+
+
+class Bar:
+    """One bar; calling it with a number moves it on by so much."""
+
+    def __init__(self, shown: Any) -> None:
+        self._shown = shown
+
+    def __call__(self, done: int) -> None:
+        if self._shown is not None:
+            self._shown.update(done)

@@ -1,0 +1,105 @@
+"""select_partitions: the one loop that every parallel mechanism of the field is."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from dp_sips.engines import find_engine
+from dp_sips.engines.base import Engine
+from dp_sips.errors import UsageError
+from dp_sips.mechanisms import Mechanism
+from dp_sips.parameters import refuse_unknown
+from dp_sips.plan import plan as make_plan
+from dp_sips.privacy.decide import decide, noise_for_round
+from dp_sips.privacy.noise import Key
+from dp_sips.progress import Progress
+from dp_sips.selection import Selection
+from dp_sips.sorting import sorted_items
+from dp_sips.sources import open_source
+
+
+def select_partitions(
+    data: Any,
+    *,
+    user: str | None = None,
+    item: str | Sequence[str] | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    max_items: int = 100,
+    mechanism: str | Mechanism = "sips",
+    engine: str | Engine = "auto",
+    nulls: str = "error",
+    text: bool = False,
+    seed: int | None = None,
+    insecure_test: bool = False,
+    progress: bool | None = None,
+    **unknown: Any,
+) -> Selection:
+    """Release as many items as possible, so that no one user's presence shows.
+
+    Args:
+        data: Paths, globs or folders of Parquet, CSV, JSON lines or Arrow files; a pandas, Polars,
+            PyArrow or DuckDB table; any object with `__arrow_c_stream__`; or a mapping or iterable
+            of (user, items).
+        user: The column that says whose row it is: one user is protected with all of its rows.
+        item: The column, or columns, to publish the distinct values of.
+        epsilon: ε of (ε, δ)-differential privacy; give this or `rho`.
+        delta: δ, together with either.
+        rho: ρ of the paper's δ-approximate ρ-zCDP.
+        max_items: Δ0, how many items of a user count.
+        mechanism: A name, such as "sips", or a mechanism with its own parameters.
+        engine: "auto", "memory", "reference", or an engine with its own options.
+        nulls: "error", "drop" such rows, or "group" null items as an item of their own.
+        text: Read the columns of CSV files as text.
+        seed: For tests: makes the release repeatable, and so not private at all.
+        insecure_test: Must be True where `seed` is given.
+        progress: Whether to show progress bars on stderr; on a terminal unless told otherwise.
+        unknown: Refused, with the name that is meant where another library's is given.
+
+    Guarantee: neighbouring data sets differ by one user with all of its rows; the selection is
+    (ε, δ)-DP, or δ-approximate ρ-zCDP. privacy/README.md has the argument.
+    Public: every argument but `data`. Sensitive: `data`, but for its column names and types.
+    """
+    refuse_unknown(unknown)
+    plan = make_plan(mechanism, epsilon=epsilon, delta=delta, rho=rho, max_items=max_items)
+    key = _key(seed, insecure_test=insecure_test)
+    shown = Progress(show=progress)
+    runner = find_engine(engine)
+    source = open_source(data, user=user, item=item, nulls=nulls, text=text)
+
+    contributions = runner.load(source, plan.max_items, key, shown)
+    for index, step in enumerate(shown.steps("rounds", plan.rounds, len(plan.rounds))):
+        weights = contributions.weigh(step.max_items)
+        verdict = partial(
+            decide,
+            sigma=step.sigma,
+            threshold=step.threshold,
+            scrambler=noise_for_round(key, index),
+        )
+        contributions.remove(contributions.decide(weights, verdict))
+    released = sorted_items(contributions.released())
+
+    facts = {"nulls": nulls, "items": _describe(released)}
+    return Selection(source.restore(released), plan, not key.is_test, facts)
+
+
+def _key(seed: int | None, *, insecure_test: bool) -> Key:
+    if seed is None:
+        if insecure_test:
+            raise UsageError("insecure_test=True makes sense only with a seed: give one, or neither")
+        return Key.fresh()
+    if not insecure_test:
+        raise UsageError(
+            f"a seed ({seed!r}) makes the release repeatable, and so not private: leave it out, "
+            "or say insecure_test=True if that is what you want"
+        )
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise UsageError(f"seed must be a whole number, got {seed!r}")
+    return Key.for_tests(seed)
+
+
+def _describe(released: pa.Table) -> dict[str, str]:
+    return {field.name: str(field.type) for field in released.schema}

@@ -1,0 +1,59 @@
+"""What comes back: the released items, and public facts about how they were released."""
+
+import json
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from typing import Any
+
+from dp_sips.plan import Plan
+from dp_sips.privacy.guarantee import Guarantee
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The result of `select_partitions`: nothing in it says more than the items themselves.
+
+    Attributes:
+        items: The released items, sorted, in the kind of table that came in.
+        plan: The rounds that ran.
+        private: False where a test seed was used: such a release has no guarantee.
+    """
+
+    items: Any
+    plan: Plan
+    private: bool
+    _facts: dict[str, Any] = field(repr=False)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What was spent: rho, threshold_delta; `.epsilon(delta=…)`, `.delta(epsilon=…)`."""
+        return self.plan.guarantee
+
+    @property
+    def certificate(self) -> dict[str, Any]:
+        """Everything public about this release, ready for JSON."""
+        spent = self.guarantee
+        return {
+            "software": f"dp-sips {version('dp-sips')}",
+            "private": self.private,
+            "neighbours": "one user, added or removed, with all of its items",
+            "asked": dict(self.plan.asked),
+            "spent": {
+                "statement": str(spent),
+                "rho": spent.rho,
+                "threshold_delta": spent.threshold_delta,
+                "sampler_loss": spent.sampler_loss,
+            },
+            "mechanism": {"name": self.plan.mechanism.name, **_parameters(self.plan)},
+            "max_items": self.plan.max_items,
+            "rounds": self.plan.table(),
+            **self._facts,
+        }
+
+    def to_json(self) -> str:
+        """Return the certificate as JSON."""
+        return json.dumps(self.certificate, indent=2, ensure_ascii=False)
+
+
+def _parameters(plan: Plan) -> dict[str, Any]:
+    return asdict(plan.mechanism)  # type: ignore[call-overload,no-any-return]
