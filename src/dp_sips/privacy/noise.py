@@ -11,7 +11,7 @@ P[gaussian < t] of Φ(t). README.md, "The sampler", derives the bound and says w
 
 import hashlib
 import secrets
-from typing import Final, Self
+from typing import Final, Never, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +59,9 @@ class Key:
     def scrambler(self, purpose: str) -> "Scrambler":
         """Return the keyed pseudo-random function that belongs to `purpose`."""
         return Scrambler(self.derive(purpose))
+
+    def __reduce__(self) -> Never:
+        raise TypeError("a Key stays in the process that drew it: it cannot be pickled or copied")
 
     def __repr__(self) -> str:
         return f"Key(is_test={self.is_test})"
