@@ -80,7 +80,7 @@ def select_partitions(
             scrambler=noise_for_round(key, index),
         )
         contributions.remove(contributions.decide(weights, verdict))
-    released = sorted_items(contributions.released())
+    released = sorted_items(contributions.released(), source.item_schema)
 
     facts = {"nulls": nulls, "items": _describe(released)}
     return Selection(source.restore(released), plan, not key.is_test, facts)

@@ -33,7 +33,10 @@ class Contributions(Protocol):
         """Move the items with a yes from the users' sets to the release."""
 
     def released(self) -> pa.Table:
-        """Return the items released so far, in no particular order."""
+        """Return the items released so far, in no particular order, and no column as a dictionary.
+
+        A dictionary would show in which order, or beside which others, the items were met.
+        """
 
 
 class Engine(Protocol):

@@ -32,6 +32,8 @@ def value_blocks(values: pa.Array, scrambler: Scrambler) -> Blocks:
     """Return the block of each value of one column."""
     if pa.types.is_dictionary(values.type):
         entries = value_blocks(values.dictionary, scrambler)
+        # A row without a value still needs an entry to point to, and there may be none.
+        entries = np.vstack((entries, np.zeros((1, 2), dtype=np.uint64)))
         blocks = entries[pc.fill_null(values.indices, 0).to_numpy()]
     elif is_integer_like(values.type):
         blocks = integer_blocks(integer_words(values))
@@ -73,9 +75,9 @@ def integer_words(values: pa.Array) -> np.ndarray[Any, np.dtype[np.uint64]]:
 def integers_from_words(
     words: np.ndarray[Any, np.dtype[np.uint64]], kind: pa.DataType
 ) -> pa.Array:
-    """Undo `integer_words` for values of type `kind`."""
+    """Undo `integer_words` for values of type `kind`; those of a dictionary type come decoded."""
     if pa.types.is_dictionary(kind):
-        return integers_from_words(words, kind.value_type).cast(kind)
+        return integers_from_words(words, kind.value_type)
     if pa.types.is_boolean(kind):
         return pa.array(words.astype(np.uint8)).cast(kind)
     signed = pa.types.is_integer(kind) and not pa.types.is_unsigned_integer(kind)

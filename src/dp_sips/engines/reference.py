@@ -83,13 +83,11 @@ class ReferenceContributions:
         """Return the items found so far."""
         columns = zip(*self._released, strict=True) if self._released else [[]] * len(self._schema)
         arrays = [
-            _array(list(values), field.type)
+            pa.array(list(values), _decoded(field.type))
             for values, field in zip(columns, self._schema, strict=True)
         ]
-        return pa.Table.from_arrays(arrays, schema=self._schema)
+        return pa.Table.from_arrays(arrays, names=self._schema.names)
 
 
-def _array(values: list[object], kind: pa.DataType) -> pa.Array:
-    if pa.types.is_dictionary(kind):
-        return pa.array(values, kind.value_type).cast(kind)
-    return pa.array(values, kind)
+def _decoded(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind

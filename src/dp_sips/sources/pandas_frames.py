@@ -52,8 +52,23 @@ def _series(column: pa.ChunkedArray, dtype: Any) -> Any:
     """Rebuild a column under its very dtype, without a detour over floats for nulls."""
     if dtype is None:
         return column.to_pandas()
+    if isinstance(dtype, pd.CategoricalDtype):
+        return _categories(column, dtype)
     if dtype.kind == "O" and not pd.api.types.is_extension_array_dtype(dtype):
         return pd.Series(column.to_pylist(), dtype=object)
     if hasattr(dtype, "__from_arrow__"):
         return pd.Series(dtype.__from_arrow__(column))
     return column.to_pandas().astype(dtype)
+
+
+def _categories(column: pa.ChunkedArray, dtype: pd.CategoricalDtype) -> "pd.Series[Any]":
+    """Keep only the categories that are released: the others are values of the data.
+
+    Where they have an order, it stays; where they have none, the one they have may be the data's.
+    """
+    known = dtype.categories
+    released = known.intersection(pd.Index(column.drop_null().unique().to_pylist()), sort=False)
+    if not dtype.ordered:
+        released = released.sort_values()
+    values = column.to_pylist()
+    return pd.Series(pd.Categorical(values, categories=released, ordered=dtype.ordered))

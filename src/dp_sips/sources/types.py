@@ -118,7 +118,7 @@ def _own(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     if kinds.is_null(kind):
         return pa.chunked_array([pa.nulls(len(column))])
     if kinds.is_dictionary(kind):
-        return pa.chunked_array([_own_dictionary(part, kind) for part in column.chunks], kind)
+        return pa.chunked_array([_own_dictionary(part, kind) for part in column.chunks])
     return column.cast(kind)
 
 

@@ -170,7 +170,7 @@ PANDAS: dict[str, Any] = {
     "date": pd.Series([dt.date(2024, 5, 1), None], dtype=object),
     "decimal": pd.Series([Decimal("1.25"), None], dtype=object),
     "bytes": pd.Series([b"a", None], dtype=object),
-    "category": pd.Series(["b", None], dtype=pd.CategoricalDtype(["z", "b"], ordered=True)),
+    "category": pd.Series(["z", "b", None], dtype=pd.CategoricalDtype(["z", "b"], ordered=True)),
     "category of ints": pd.Series([3, 1], dtype="category"),
     "arrow": pd.Series(["a", None], dtype=pd.ArrowDtype(pa.string())),
     "arrow date": pd.Series([dt.date(2024, 5, 1)], dtype=pd.ArrowDtype(pa.date32())),
@@ -187,6 +187,26 @@ def test_pandas_dtypes_return(kind: str) -> None:
     released = pa.Table.from_batches(source.batches()).select(["i"])
     assert released.schema == source.item_schema
     assert_frame_equal(source.restore(released), frame)
+
+
+def test_pandas_categories_that_are_not_released_stay_secret(items: Any) -> None:
+    frame = pd.DataFrame({"u": [1, 2, 3], "i": ["q", "b", "secret"]}).astype({"i": "category"})
+    source = open_source(frame, user="u", item="i")
+    released = source.restore(items(source, ["b", "q"]))["i"]
+    assert list(released) == ["b", "q"]
+    assert list(released.cat.categories) == ["b", "q"]
+    empty = source.restore(items(source, []))["i"]
+    assert len(empty.cat.categories) == 0
+
+
+def test_pandas_categories_show_no_order_of_appearance_and_keep_their_own(items: Any) -> None:
+    for ordered, kept in ((False, ["b", "q"]), (True, ["q", "b"])):
+        dtype = pd.CategoricalDtype(["q", "secret", "b"], ordered=ordered)
+        frame = pd.DataFrame({"u": [1, 2], "i": pd.Series(["q", "b"], dtype=dtype)})
+        source = open_source(frame, user="u", item="i")
+        released = source.restore(items(source, ["b", "q"]))["i"]
+        assert list(released.cat.categories) == kept
+        assert released.cat.ordered == ordered
 
 
 def test_pandas_lists_become_items(read: Any, items: Any) -> None:

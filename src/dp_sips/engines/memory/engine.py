@@ -135,9 +135,9 @@ class MemoryContributions:
         self._removed |= verdicts.view(np.uint8)
 
     def released(self) -> pa.Table:
-        """Return the items that were removed, with their own types."""
+        """Return the items that were removed."""
         columns = self._items.values(np.flatnonzero(self._removed))
-        return pa.Table.from_arrays(columns, names=self._schema.names).cast(self._schema)
+        return pa.Table.from_arrays(columns, names=self._schema.names)
 
     def _by_pieces(self, work: Callable[[slice], None]) -> None:
         size = self._items.size()
