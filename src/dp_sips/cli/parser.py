@@ -1,0 +1,102 @@
+"""Parsers whose errors are one line, and know the flags of other libraries."""
+
+import argparse
+import re
+from collections.abc import Iterator
+from importlib.metadata import version
+from itertools import pairwise
+from typing import Final, NoReturn
+
+from dp_sips.errors import UsageError, did_you_mean
+from dp_sips.parameters import FOREIGN
+
+COMMANDS: Final = {
+    "select": "release the items of a data set under differential privacy",
+    "plan": "say beforehand what a release will do, without any data",
+    "convert": "between (ρ, δ) of zCDP and (ε, δ) of differential privacy",
+    "generate": "write the paper's synthetic data, at any size",
+    "demo": "select from a small generated data set, and explain the outcome",
+}
+
+_EXIT_CODES: Final = """\
+exit codes:
+  0    done; an empty release is one, too
+  2    bad usage or bad input: nothing was written
+  1    another failure, such as a full disk: nothing half-written is left
+  130  interrupted (Ctrl-C): nothing was written"""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that raises its errors, and takes no abbreviations: --eps is another's name."""
+
+    def __init__(self, prog: str, description: str) -> None:
+        super().__init__(
+            prog=prog,
+            description=description,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+
+    def error(self, message: str) -> NoReturn:
+        """Raise what argparse would print with the usage before it."""
+        raise UsageError(f"{message} ({self.prog} --help explains)")
+
+
+def top_parser() -> Parser:
+    """Return the parser of what stands before a command: --help and --version."""
+    parser = Parser("dp-sips", "Which groups may I publish? Differentially private selection.")
+    parser.usage = "dp-sips COMMAND …"
+    listed = "\n".join(f"  {name:<10}{summary}" for name, summary in COMMANDS.items())
+    parser.epilog = (
+        f"commands:\n{listed}\n\ndp-sips COMMAND --help explains one, with examples; "
+        f"dp-sips demo is a good start.\n\n{_EXIT_CODES}"
+    )
+    parser.add_argument("--version", action="version", version=f"dp-sips {version('dp-sips')}")
+    return parser
+
+
+def command_parser(name: str) -> Parser:
+    """Return the parser of a command, still without its flags."""
+    return Parser(f"dp-sips {name}", f"{COMMANDS[name][0].upper()}{COMMANDS[name][1:]}.")
+
+
+def parse(parser: Parser, words: list[str]) -> argparse.Namespace:
+    """Parse the words after a command; of an unknown flag, say which one is meant."""
+    args, unknown = parser.parse_known_args(list(_joined(words)))
+    known = ["--" + name.replace("_", "-") for name in vars(args)]
+    for word in unknown:
+        if word.startswith("-"):
+            raise UsageError(_unknown_flag(word.split("=")[0], known))
+    if unknown:
+        raise UsageError(f"unexpected {unknown[0]!r}: give such words together, before the flags")
+    return args
+
+
+def _joined(words: list[str]) -> Iterator[str]:
+    """Write a flag and a negative number as one word: argparse takes -1e-5 for a flag."""
+    joined = False
+    for word, following in pairwise([*words, ""]):
+        if joined:
+            joined = False
+        elif word.startswith("--") and "=" not in word and _is_negative(following):
+            joined = True
+            yield f"{word}={following}"
+        else:
+            yield word
+
+
+def _is_negative(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return word.startswith("-")
+
+
+def _unknown_flag(flag: str, known: list[str]) -> str:
+    meant = FOREIGN.get(flag.lstrip("-").replace("-", "_"), "")
+    # The library says mechanism=Sips(rounds=…) where the command line has --rounds.
+    ours = "--" + re.sub(r".*\((\w+)=.*", r"\1", meant).replace("_", "-")
+    if ours in known:
+        return f"unknown flag {flag}: here it is called {ours}"
+    return f"unknown flag {flag}: {did_you_mean(flag, known)}"

@@ -1,0 +1,88 @@
+"""dp-sips plan: what a release will do, without any data."""
+
+import argparse
+from typing import Any
+
+import dp_sips
+from dp_sips.cli.flags import add_mechanism, add_privacy, mechanism
+from dp_sips.cli.parser import Parser
+from dp_sips.cli.streams import emit, emit_json
+from dp_sips.errors import UsageError
+
+_EXAMPLES = """\
+examples:
+  dp-sips plan --epsilon 1 --delta 1e-6
+  dp-sips plan weighted-gaussian --rho 0.1 --delta 1e-5 --max-items 50
+  dp-sips plan --epsilon 1 --delta 1e-6 --users 200 --items-per-user 10"""
+
+
+def configure(parser: Parser) -> None:
+    """Add the flags of this command."""
+    parser.epilog = _EXAMPLES
+    parser.add_argument("name", nargs="?", metavar="MECHANISM", help="the same as --mechanism")
+    add_privacy(parser)
+    add_mechanism(parser, default=None)
+    group = parser.add_argument_group("chances")
+    group.add_argument(
+        "--users", type=int, metavar="N", help="show the chance of an item that N users hold"
+    )
+    group.add_argument(
+        "--items-per-user", type=int, metavar="M", help="… each of them with M items (default: 1)"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Print the plan."""
+    if args.name and args.mechanism:
+        raise UsageError(f"the mechanism is named twice, {args.name} and {args.mechanism}")
+    if args.items_per_user is not None and args.users is None:
+        raise UsageError("--items-per-user needs --users: how many users hold the item")
+    made = dp_sips.plan(
+        mechanism(args.name or args.mechanism or "sips", args),
+        epsilon=args.epsilon,
+        delta=args.delta,
+        rho=args.rho,
+        max_items=args.max_items,
+    )
+    chance = None if args.users is None else _chance(made, args.users, args.items_per_user or 1)
+    if args.json:
+        emit_json(_facts(made) | ({"release_probability": chance} if chance else {}))
+    else:
+        emit(made.explain() + ("\n\n" + _in_words(chance) if chance else ""))
+
+
+def _chance(made: dp_sips.Plan, users: int, items: int) -> dict[str, Any]:
+    probability = made.release_probability(users, items)
+    return {"users": users, "items_per_user": items, "probability": probability}
+
+
+def _in_words(chance: dict[str, Any]) -> str:
+    users, items = chance["users"], chance["items_per_user"]
+    return (
+        f"An item that {users:,} user{'s' * (users != 1)} hold{'s' * (users == 1)}, "
+        f"with {items:,} item{'s' * (items != 1)} each, is released "
+        f"with a probability of {chance['probability']:.4g}."
+    )
+
+
+def _facts(made: dp_sips.Plan) -> dict[str, Any]:
+    spent = made.guarantee
+    return {
+        "mechanism": made.mechanism.name,
+        "asked": made.asked,
+        "max_items": made.max_items,
+        "rounds": made.table(),
+        "guarantee": {
+            "statement": str(spent),
+            "rho": spent.rho,
+            "threshold_delta": spent.threshold_delta,
+            "sampler_loss": spent.sampler_loss,
+        },
+        "users_needed": [
+            {"items_per_user": items, "probability": p, "users": made.users_needed(p, items)}
+            for items in (1, 10, 100)
+            if items <= made.max_items
+            for p in (0.5, 0.95)
+        ],
+    }

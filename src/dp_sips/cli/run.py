@@ -1,0 +1,73 @@
+"""From the words of a command line to an exit code.
+
+0 is a release, an empty one too; 2 bad usage or bad input; 130 an interrupt (Ctrl-C); 1 any other
+failure. Every error is one line on stderr.
+"""
+
+import re
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from dp_sips.cli.parser import COMMANDS, command_parser, parse, top_parser
+from dp_sips.cli.streams import abandon_stdout, forgive_characters, say
+from dp_sips.errors import DpSipsError, InputError, UsageError, did_you_mean
+
+DONE, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    forgive_characters()
+    try:
+        code = _run(sys.argv[1:] if argv is None else list(argv))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader, such as head, has all that it wants.
+        abandon_stdout()
+        return DONE
+    except (UsageError, InputError) as error:
+        return _report(str(error), WRONG)
+    except (DpSipsError, OSError) as error:
+        abandon_stdout()
+        return _report(str(error), FAILED)
+    except MemoryError:
+        return _report("out of memory: nothing was released", FAILED)
+    except KeyboardInterrupt:
+        return _report("interrupted: nothing was written", INTERRUPTED)
+    return code
+
+
+def _run(argv: list[str]) -> int:
+    name, *words = argv or [""]
+    try:
+        if name in COMMANDS:
+            # One command's imports are nothing to another: a plan needs no Arrow.
+            command = import_module(f"dp_sips.cli.{name}")
+            parser = command_parser(name)
+            command.configure(parser)
+            command.run(parse(parser, words))
+            return DONE
+        return _without_command(argv)
+    except SystemExit as stop:  # argparse has shown the help or the version
+        return int(stop.code or DONE)
+
+
+def _without_command(argv: list[str]) -> int:
+    """Show the help or the version, or say what is missing."""
+    if not argv:
+        raise UsageError(f"no command: give one of {', '.join(COMMANDS)}, or --help")
+    if not argv[0].startswith("-"):
+        raise UsageError(f"unknown command {argv[0]!r}: {did_you_mean(argv[0], COMMANDS)}")
+    parse(top_parser(), argv)
+    raise UsageError(f"the command comes first: dp-sips {next(iter(COMMANDS))} {argv[0]} …")
+
+
+def _report(message: str, code: int) -> int:
+    say("dp-sips: error: " + _in_flags(" ".join(message.split())))
+    return code
+
+
+def _in_flags(message: str) -> str:
+    """Spell the library's advice about nulls as it is typed here."""
+    return re.sub(r'\bnulls="(\w+)"', r"--nulls \1", message)

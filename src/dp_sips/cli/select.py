@@ -1,0 +1,187 @@
+"""dp-sips select: release the items of a data set."""
+
+import argparse
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from dp_sips.cli.flags import add_mechanism, add_privacy, mechanism
+from dp_sips.cli.parser import Parser
+from dp_sips.cli.streams import emit_json, say
+from dp_sips.cli.summary import summary
+from dp_sips.engines.base import Engine
+from dp_sips.engines.memory import MemoryEngine
+from dp_sips.errors import UsageError
+from dp_sips.formats import WRITERS, check_columns, format_of, plain_rows, write_table
+from dp_sips.output import check_output, replacing
+from dp_sips.select import select_partitions
+from dp_sips.selection import Selection
+from dp_sips.sources.finding import find_files
+
+_EXAMPLES = """\
+Items go to stdout as CSV, or to a file. Its suffix tells the format: .parquet, .arrow
+(.feather, .ipc), .csv, .jsonl (.ndjson) or .txt; the last three also with .gz. In these
+three, binary items are written as hexadecimal digits. An item is released or not; no
+count of users or rows is shown anywhere.
+
+examples:
+  dp-sips select reviews.parquet --user user_id --item word --epsilon 1 --delta 1e-6
+  dp-sips select 'logs/*.csv' --user id --item city --item product --epsilon 1 \\
+      --delta 1e-6 --max-items 20 -o released.parquet --certificate released.json"""
+
+
+def configure(parser: Parser) -> None:
+    """Add the flags of this command."""
+    parser.epilog = _EXAMPLES
+    parser.usage = (
+        "dp-sips select INPUT… --user U --item I (--epsilon E | --rho R) --delta D\n"
+        "                      [-o FILE] …"
+    )
+    _add_input(parser)
+    add_privacy(parser)
+    add_mechanism(parser, default="sips")
+    _add_output(parser)
+    _add_engine(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Check everything that needs no data, select, and write."""
+    _check_words(args)
+    _check_outputs(args)
+    selection = select_partitions(
+        args.input,
+        user=args.user,
+        item=args.item,
+        epsilon=args.epsilon,
+        delta=args.delta,
+        rho=args.rho,
+        max_items=args.max_items,
+        mechanism=mechanism(args.mechanism, args),
+        engine=_engine(args),
+        nulls=args.nulls,
+        text=args.text,
+        seed=args.seed,
+        insecure_test=args.insecure_test,
+        progress=False if args.quiet else None,
+    )
+    _write_files(selection, args)
+    _write_stdout(selection, args)
+    if not args.quiet:
+        say(summary(selection, args.output))
+
+
+def _add_input(parser: Parser) -> None:
+    group = parser.add_argument_group("data")
+    group.add_argument(
+        "input", nargs="*", metavar="INPUT", help="Parquet, CSV, JSON lines or Arrow: files, "
+        "folders or quoted globs"
+    )  # fmt: skip
+    group.add_argument("--user", metavar="COLUMN", help="whose row it is: the one protected")
+    group.add_argument(
+        "--item",
+        action="append",
+        metavar="COLUMN",
+        help="what to publish the distinct values of; several make one item together",
+    )
+    group.add_argument(
+        "--nulls",
+        default="error",
+        metavar="RULE",
+        help="error (default), drop such rows, or group null items as an item of their own",
+    )
+    group.add_argument("--text", action="store_true", help="read columns of CSV files as text")
+
+
+def _add_output(parser: Parser) -> None:
+    group = parser.add_argument_group("output")
+    group.add_argument("-o", "--output", metavar="FILE", help="write the items to FILE")
+    group.add_argument(
+        "--format", metavar="NAME", help=f"{', '.join(WRITERS)} (default: by suffix, else csv)"
+    )
+    group.add_argument("--certificate", metavar="FILE", help="write the public facts as JSON")
+    group.add_argument("--json", action="store_true", help="print items and certificate as JSON")
+    group.add_argument("--force", action="store_true", help="replace existing output files")
+    group.add_argument("--quiet", action="store_true", help="no progress bars, no summary")
+
+
+def _add_engine(parser: Parser) -> None:
+    group = parser.add_argument_group("running")
+    group.add_argument(
+        "--engine", default="auto", metavar="NAME", help="auto (default), memory or reference"
+    )
+    group.add_argument("--threads", type=int, metavar="N", help="cores to use (default: all)")
+    group.add_argument(
+        "--seed", type=int, metavar="N", help="for tests: a repeatable release, not private"
+    )
+    group.add_argument("--insecure-test", action="store_true", help="must stand beside --seed")
+
+
+def _check_words(args: argparse.Namespace) -> None:
+    """Say what is missing, or does not go together, in the words of the command line."""
+    for value, fix in (
+        (args.input, "no INPUT: name at least one file, folder or quoted glob"),
+        (args.user, "--user is missing: name the column that says whose row it is"),
+        (args.item, "--item is missing: name the column to publish the distinct values of"),
+    ):
+        if not value:
+            raise UsageError(fix)
+    if args.seed is not None and not args.insecure_test:
+        raise UsageError(
+            f"--seed {args.seed} makes the release repeatable, and so not private: leave it out, "
+            "or add --insecure-test if that is what you want"
+        )
+    if args.json and args.format and not args.output:
+        raise UsageError(f"--json and --format {args.format} both want stdout: leave one out")
+
+
+def _check_outputs(args: argparse.Namespace) -> None:
+    kind = format_of(Path(args.output or "stdout"), args.format or _default_format(args))
+    check_columns(kind, len(args.item))
+    inputs = find_files(args.input)
+    for path in filter(None, (args.output, args.certificate)):
+        check_output(path, overwrite=args.force, inputs=inputs)
+    if args.output and args.certificate:
+        one, other = (Path(path).resolve() for path in (args.output, args.certificate))
+        if one == other:
+            raise UsageError(f"-o and --certificate are the same file, {args.output}: name two")
+
+
+def _default_format(args: argparse.Namespace) -> str | None:
+    return None if args.output else "csv"
+
+
+def _engine(args: argparse.Namespace) -> str | Engine:
+    if args.threads is None:
+        return str(args.engine)
+    if args.engine not in ("auto", "memory"):
+        raise UsageError(f"--threads is for the memory engine, and this is {args.engine!r}")
+    return MemoryEngine(threads=args.threads)
+
+
+def _write_files(selection: Selection, args: argparse.Namespace) -> None:
+    """Write the files that were asked for; all of them are complete before one gets its name."""
+    with ExitStack() as files:
+        if args.certificate:
+            sink = files.enter_context(replacing(Path(args.certificate)))
+            sink.write(selection.to_json().encode() + b"\n")
+        if args.output:
+            path = Path(args.output)
+            sink = files.enter_context(replacing(path))
+            write_table(selection.items, sink, path, format_of(path, args.format))
+
+
+def _write_stdout(selection: Selection, args: argparse.Namespace) -> None:
+    if args.json:
+        shown = {"output": args.output} if args.output else {"items": _listed(selection.items)}
+        emit_json(shown | {"certificate": selection.certificate})
+    elif not args.output:
+        WRITERS[args.format or "csv"](selection.items, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+
+
+def _listed(items: Any) -> list[Any]:
+    """Return values where items have one column, else objects."""
+    if items.num_columns == 1:
+        return [value for (value,) in plain_rows(items)]
+    return [dict(zip(items.column_names, row, strict=True)) for row in plain_rows(items)]
