@@ -63,6 +63,7 @@ def _tables(ids: Numbers, sizes: Numbers, rng: np.random.Generator) -> Iterator[
     ends = np.cumsum(sizes)
     for start in range(0, int(ends[-1]), _ROWS):
         stop = min(start + _ROWS, int(ends[-1]))
-        repeats = np.diff(np.clip(ends, start, stop), prepend=start)
+        bounds = np.clip(ends, start, stop)
+        repeats = bounds - np.concatenate(([start], bounds[:-1]))
         items = rng.zipf(_ZETA, stop - start)
         yield pa.table([np.repeat(ids, repeats), items], schema=SCHEMA)

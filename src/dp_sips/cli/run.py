@@ -25,16 +25,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         # The reader, such as head, has all that it wants.
         abandon_stdout()
-        return DONE
+        code = DONE
     except (UsageError, InputError) as error:
-        return _report(str(error), WRONG)
-    except (DpSipsError, OSError) as error:
+        code = _report(str(error), WRONG)
+    except DpSipsError as error:
+        code = _report(str(error), FAILED)
+    except OSError as error:
+        # Files have errors of their own: this was stdout, such as one that leads to a full disk.
         abandon_stdout()
-        return _report(str(error), FAILED)
+        code = _report(f"stdout could not be written: {error.strerror or error}", FAILED)
     except MemoryError:
-        return _report("out of memory: nothing was released", FAILED)
+        code = _report("out of memory: nothing was released", FAILED)
     except KeyboardInterrupt:
-        return _report("interrupted: nothing was written", INTERRUPTED)
+        code = _report("interrupted: nothing was written", INTERRUPTED)
     return code
 
 

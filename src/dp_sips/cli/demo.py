@@ -1,0 +1,145 @@
+"""dp-sips demo: a small generated data set, a release, and what became of everything."""
+
+import argparse
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dp_sips.cli.outcome import Outcome
+from dp_sips.cli.parser import Parser
+from dp_sips.cli.searches import PEOPLE, searches
+from dp_sips.cli.streams import emit
+from dp_sips.errors import UsageError
+from dp_sips.output import check_output, write_items
+from dp_sips.plan import Plan
+from dp_sips.select import select_partitions
+from dp_sips.selection import Selection
+
+_EPSILON, _DELTA, _MAX_ITEMS = 2.0, 1e-5, 30
+_COMMAND = (
+    "  dp-sips select searches.csv --user person --item search \\\n"
+    f"      --epsilon {_EPSILON:g} --delta {_DELTA:g} --max-items {_MAX_ITEMS} -o released.csv"
+)
+
+
+def configure(parser: Parser) -> None:
+    """Add the flags of this command."""
+    parser.epilog = "examples:\n  dp-sips demo\n  dp-sips demo --keep demo-files"
+    parser.add_argument("--keep", metavar="DIR", help="keep the data and the release in DIR")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Generate, select with both mechanisms, and explain."""
+    with _folder(args.keep) as folder:
+        data, released = folder / "searches.csv", folder / "released.csv"
+        check_output(data)
+        check_output(released)
+        table = searches()
+        write_items(table, data)
+        selection = _select(data, "sips")
+        write_items(selection.items, released)
+        outcome = Outcome(table, _items(selection))
+        rival = len(_items(_select(data, "weighted-gaussian")))
+    parts = (_data(outcome), _question(selection.plan), _answer(outcome), _rival(outcome, rival))
+    emit("\n\n".join(parts))
+    if args.keep:
+        emit(f"\nThe data is in {data}, the release in {released}.")
+
+
+@contextmanager
+def _folder(keep: str | None) -> Iterator[Path]:
+    """Give a folder that stays if it has a name."""
+    if keep is None:
+        with tempfile.TemporaryDirectory(prefix="dp-sips-demo-") as folder:
+            yield Path(folder)
+        return
+    try:
+        Path(keep).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{keep} cannot be made a folder: {error.strerror}") from error
+    yield Path(keep)
+
+
+def _select(data: Path, mechanism: str) -> Selection:
+    return select_partitions(
+        data,
+        user="person",
+        item="search",
+        epsilon=_EPSILON,
+        delta=_DELTA,
+        max_items=_MAX_ITEMS,
+        mechanism=mechanism,
+        progress=False,
+    )
+
+
+def _items(selection: Selection) -> frozenset[str]:
+    return frozenset(selection.items.column("search").to_pylist())
+
+
+def _data(outcome: Outcome) -> str:
+    different = f"{len(outcome.people):,}"
+    return f"""\
+THE DATA
+{PEOPLE:,} people have searched the web for {different} different things. We would like to
+publish what was searched for. The data is generated, nobody in it is real: only
+therefore may we look at it here, and show counts.
+Publishing all of it would be a disaster: {len(outcome.telling):,} searches were made by one person
+alone, and many of them say who it was:
+{_listed(_examples(outcome.telling, 4))}
+"Publish what at least 20 people searched for" is no way out either: whoever
+knows of 19 learns about the twentieth from whether the search is there."""
+
+
+def _question(plan: Plan) -> str:
+    return f"""\
+THE QUESTION
+{_COMMAND}
+In words: release as many searches as possible, so that whoever sees the list can
+hardly tell whether any one person, with all of their searches, was in the data.
+With or without that person, no outcome is more than e^{_EPSILON:g} times as likely, but for
+a chance of {_DELTA:g}.
+The plan, known before any data is read: {len(plan.rounds)} rounds. A person with k searches gives
+each a vote of 1/√k; the votes for a search, plus random noise, must reach a
+threshold. What is found is taken out, and people's votes go to the rest. A search
+of people with 10 searches each needs about {plan.users_needed(0.5, 10)} of them for an even chance."""
+
+
+def _answer(outcome: Outcome) -> str:
+    found, held = outcome.found, outcome.held_back
+    safe = len([search for search in outcome.telling if search not in outcome.released])
+    return f"""\
+THE ANSWER
+{len(found):,} searches are released. Some of them, from popular to rare:
+{_listed(_counted(_examples(found, 5), outcome))}
+{len(held):,} are held back: too few people made them for the noise to hide each one.
+{_listed(_counted([*held[:2], *_examples(held[2:], 2)], outcome))}
+Near the threshold chance decides, and that is what protects: run the demo again,
+and other rare ones come out. Of the {len(outcome.telling):,} searches that one person alone made,
+{safe:,} are held back."""
+
+
+def _rival(outcome: Outcome, rival: int) -> str:
+    return f"""\
+ONE ROUND OR SEVERAL?
+That was sips. With the same budget, --mechanism weighted-gaussian released {rival:,}
+and sips {len(outcome.released):,}. One round spends much of people's votes on searches that are
+popular anyway; sips finds those first, cheaply, and then looks at the rest.
+(On real data, choose one beforehand: each release spends its own budget.)
+
+Next: dp-sips plan --help, dp-sips select --help."""
+
+
+def _examples(searches: list[str], count: int) -> list[str]:
+    """Take a few, evenly spread."""
+    step = max(1, (len(searches) - 1) // max(1, count - 1))
+    return searches[::step][:count]
+
+
+def _counted(searches: Iterable[str], outcome: Outcome) -> list[str]:
+    return [f"{search:<44} made by {outcome.people[search]:>3}" for search in searches]
+
+
+def _listed(lines: Iterable[str]) -> str:
+    return "\n".join(f"    {line}" for line in lines)
