@@ -1,0 +1,67 @@
+"""What a release says it has spent: the budget's numbers, with the sampler's part on top."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dp_sips.errors import UsageError
+from dp_sips.privacy.budget import Accounting, Budget
+from dp_sips.privacy.guarantee import Guarantee, sampler_loss
+from dp_sips.privacy.noise import SAMPLER_ERROR
+
+SPENT = Guarantee(0.1, 1e-5, sampler_loss(3, 100))
+
+
+def test_the_samplers_part_covers_every_verdict_that_a_user_touches() -> None:
+    for rounds, items in ((1, 1), (3, 100), (10, 10**6)):
+        verdicts = rounds * items
+        exact = verdicts * (math.log1p(SAMPLER_ERROR) - math.log1p(-SAMPLER_ERROR))
+        assert exact <= sampler_loss(rounds, items) <= 2 * exact
+    assert sampler_loss(3, 100) < 1e-9
+
+
+@pytest.mark.parametrize("accounting", ["gaussian", "zcdp"])
+def test_epsilon_and_delta_are_the_budgets_plus_the_samplers(accounting: Accounting) -> None:
+    budget = Budget(0.1, 1e-5)
+    assert SPENT.epsilon(delta=1e-4, accounting=accounting) == pytest.approx(
+        budget.epsilon(1e-4, accounting)
+    )
+    assert SPENT.epsilon(delta=1e-4, accounting=accounting) > budget.epsilon(1e-4, accounting)
+    assert SPENT.delta(epsilon=1.0, accounting=accounting) == pytest.approx(
+        budget.delta_at(1.0, accounting)
+    )
+    assert SPENT.delta(epsilon=1.0, accounting=accounting) >= budget.delta_at(1.0, accounting)
+
+
+@given(st.floats(1.1e-5, 0.9))
+def test_there_and_back_is_private(delta: float) -> None:
+    assert SPENT.delta(epsilon=SPENT.epsilon(delta=delta) * (1 + 1e-12)) <= delta
+
+
+def test_more_rounds_and_items_cost_more() -> None:
+    dear = Guarantee(0.1, 1e-5, 0.01)
+    assert dear.epsilon(delta=1e-4) == pytest.approx(SPENT.epsilon(delta=1e-4) + 0.01)
+    assert dear.delta(epsilon=1.0) > SPENT.delta(epsilon=1.0)
+
+
+@pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf, "1"])
+def test_bad_epsilon(epsilon: float) -> None:
+    with pytest.raises(UsageError, match=r"epsilon must be .*, got"):
+        SPENT.delta(epsilon=epsilon)
+
+
+def test_an_epsilon_that_the_sampler_uses_up() -> None:
+    with pytest.raises(UsageError, match=r"epsilon must be above 0\.01, the sampler's part, got"):
+        Guarantee(0.1, 1e-5, 0.01).delta(epsilon=0.01)
+
+
+@pytest.mark.parametrize("delta", [0, 1, 1e-5, 1e-6, -1])
+def test_bad_delta(delta: float) -> None:
+    with pytest.raises(UsageError, match=r"delta must be .*, got"):
+        SPENT.epsilon(delta=delta)
+
+
+def test_says_itself_in_the_papers_words() -> None:
+    assert str(SPENT) == "1e-05-approximate 0.1-zCDP"

@@ -1,0 +1,35 @@
+"""Fixed-point weights: the floor is exact, and the L2 norm is at most 1 in integers."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dp_sips.privacy.weights import UNIT, weight, weight_table
+
+
+def is_floor(count: int, found: int) -> bool:
+    """Whether found = floor(2³⁰/√count): found²·count ≤ 2⁶⁰ < (found + 1)²·count."""
+    return found * found * count <= UNIT * UNIT < (found + 1) ** 2 * count
+
+
+def test_every_count_up_to_a_million() -> None:
+    assert all(is_floor(count, weight(count)) for count in range(1, 10**6 + 1))
+
+
+@given(st.integers(1, 2**61))
+def test_any_count(count: int) -> None:
+    assert is_floor(count, weight(count))
+
+
+def test_one_item_gets_all_and_too_many_get_nothing() -> None:
+    assert UNIT == 2**30
+    assert weight(1) == UNIT
+    assert weight(4) == UNIT // 2
+    assert weight(2**60) == 1
+    assert weight(2**60 + 1) == 0
+
+
+def test_table_is_the_function() -> None:
+    table = weight_table(2000)
+    assert table.dtype == "uint64"
+    assert table.tolist() == [0, *(weight(count) for count in range(1, 2001))]
+    assert weight_table(1).tolist() == [0, UNIT]
