@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from dp_sips.errors import InputError
 from dp_sips.sources.types import is_list
 
-ROWS = 1 << 17
+ROWS = 1 << 18
 """Rows in a batch: large enough that Python's share is nothing, small enough for the cache."""
 
 

@@ -20,6 +20,7 @@ from dp_sips.privacy.weights import Weights, weight_table
 from dp_sips.progress import Progress
 from dp_sips.sources import Source
 
+_MOST_SHARDS = 16
 _PIECE = 1 << 18
 """Items that are decided about at a time: enough for numpy, little enough for the cache."""
 
@@ -44,7 +45,7 @@ class MemoryEngine:
         """Read a source whole: repeats dropped, users' items in bounding order."""
         threads = self.threads or os.cpu_count() or 1
         pool = ThreadPoolExecutor(threads, thread_name_prefix="dp-sips")
-        workers = Workers(pool, threads)
+        workers = Workers(pool, min(threads, _MOST_SHARDS))
         # One shard numbers users in order of first appearance, which shows scattered rows.
         users = _column([source.user_type], key, "users", Workers(pool, 1), nullable=False)
         kinds = list(source.item_schema.types)
@@ -80,7 +81,7 @@ class MemoryContributions:
         self._schema = schema
         self._pool = pool
         self._shares = cuts(pairs.ends, threads)
-        self._removed = np.zeros(items.size(), dtype=np.uint8)
+        self._removed = np.zeros(items.size(), dtype=np.bool_)
         # One histogram for each thread, kept from round to round: fresh memory is slow.
         self._histograms = [np.zeros(items.size(), dtype=np.uint64) for _ in self._shares]
 
@@ -107,11 +108,12 @@ class MemoryContributions:
     def weigh(self, max_items: int) -> Weights:
         """Return the weight of each item, by its number."""
         table = weight_table(max_items)
+        removed = np.packbits(self._removed, bitorder="little")
 
         def work(histogram: Weights, share: tuple[int, int]) -> None:
             histogram.fill(0)
             kernels.add_weights(
-                self._pairs.items, self._pairs.ends, self._removed, table, histogram, *share
+                self._pairs.items, self._pairs.ends, removed, table, histogram, *share
             )
 
         list(self._pool.map(work, self._histograms, self._shares))
@@ -132,7 +134,7 @@ class MemoryContributions:
 
     def remove(self, verdicts: NDArray[np.bool_]) -> None:
         """Take the items with a yes out of the users' sets."""
-        self._removed |= verdicts.view(np.uint8)
+        self._removed |= verdicts
 
     def released(self) -> pa.Table:
         """Return the items that were removed."""

@@ -1,6 +1,8 @@
 from numpy import uint8, uint32, uint64
 from numpy.typing import NDArray
 
+LOT_SIZE: int
+
 class Shard:
     shard: int
     shards: int
@@ -8,9 +10,13 @@ class Shard:
     count: int
     def __init__(self, shard: int, shards: int, width: int, seed: int) -> None: ...
     def number(
-        self, values: NDArray[uint64], numbers: NDArray[uint32], firsts: NDArray[uint32]
+        self,
+        values: NDArray[uint64],
+        words: NDArray[uint64],
+        numbers: NDArray[uint32],
+        firsts: NDArray[uint32],
     ) -> int: ...
-    def finish(self) -> NDArray[uint64]: ...
+    def free(self) -> None: ...
 
 def runs(values: NDArray[uint64], starts: NDArray[uint32]) -> int: ...
 def keep_new(

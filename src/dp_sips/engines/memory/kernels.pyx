@@ -31,6 +31,9 @@ cdef extern from *:
 cdef enum:
     BLOCK = 1024  # rows of a batch that are looked up together
     AHEAD = 16  # rows whose memory is fetched ahead of their turn
+    LOT = 1024  # numbers that a shard takes at a time
+
+LOT_SIZE = LOT
 
 
 cdef inline uint64_t mix(uint64_t x) noexcept nogil:
@@ -44,24 +47,21 @@ cdef class Shard:
     """One shard of a table that numbers distinct values in order of first appearance.
 
     A value is `width` 64-bit words, one or two. A shard looks only at the values whose hash falls
-    to it, so that several shards can work on one batch at once; the n-th value of shard s out of S
-    has the number n·S + s. A slot holds half of the hash (low) and n + 1 (high), so that the
-    table is small, and can grow without a look at the values.
+    to it, so that several shards can work on one batch at once. Shards take numbers in turns,
+    LOT at a time, so that no two of them write to the same line of memory. A slot holds half of
+    the hash (low) and a number plus one (high), so that the table is small, and can grow without a
+    look at the values.
     """
 
     cdef readonly uint32_t shard, shards, width, count
-    cdef readonly object keys
     cdef object _slots
-    cdef uint64_t seed, mask, room
+    cdef uint64_t seed, mask
     cdef uint64_t *slots
-    cdef uint64_t *key
 
     def __init__(self, uint32_t shard, uint32_t shards, uint32_t width, uint64_t seed):
         self.shard, self.shards, self.width, self.seed = shard, shards, width, seed
         self.count = 0
-        self.keys = np.empty(0, dtype=np.uint64)
         self._new_slots(1 << 13)
-        self._new_keys(1 << 13)
 
     def _new_slots(self, uint64_t capacity):
         # numpy asks the system for huge pages, which makes random access much cheaper.
@@ -69,14 +69,6 @@ cdef class Shard:
         cdef uint64_t[::1] slots = self._slots
         self.slots = &slots[0]
         self.mask = capacity - 1
-
-    def _new_keys(self, uint64_t room):
-        # Growing in place moves no data and touches no second copy: memory that the system has
-        # to provide first is the slowest of all.
-        self.keys.resize(room * self.width, refcheck=False)
-        cdef uint64_t[::1] key = self.keys
-        self.key = &key[0]
-        self.room = room
 
     def _grow_slots(self):
         cdef uint64_t i, at, capacity = self.mask + 1
@@ -92,16 +84,19 @@ cdef class Shard:
                     self.slots[at] = old[i]
         del keep
 
-    def finish(self):
-        """Free the table and return the values' words in the order of their numbers."""
+    def free(self):
+        """Give the slots' memory back; no more values are coming."""
         self._slots = None
         self.slots = NULL
-        return self.keys[: self.count * self.width]
 
-    def number(self, const uint64_t[:, ::1] values, uint32_t[::1] numbers, uint32_t[::1] firsts):
+    def number(
+        self, const uint64_t[:, ::1] values, uint64_t[:, ::1] words, uint32_t[::1] numbers,
+        uint32_t[::1] firsts,
+    ):
         """Write the numbers of this shard's values to `numbers`, the rows of new ones to `firsts`.
 
-        Returns how many are new.
+        `words[n]` is the value with number n; there must be room for as many more in each shard as
+        there are rows. Returns how many values are new.
         """
         cdef Py_ssize_t rows = values.shape[0], start = 0
         cdef uint32_t new = 0
@@ -110,24 +105,21 @@ cdef class Shard:
                 if (self.count + BLOCK) * <uint64_t>20 > (self.mask + 1) * 17:
                     with gil:
                         self._grow_slots()
-                if self.count + BLOCK > self.room:
-                    with gil:
-                        self._new_keys(self.room + self.room // 4)
                 new += self._number(
-                    &values[0, 0], self.width, start, min(start + BLOCK, rows),
+                    &values[0, 0], &words[0, 0], self.width, start, min(start + BLOCK, rows),
                     &numbers[0], &firsts[0] + new,
                 )
                 start += BLOCK
         return new
 
     cdef uint32_t _number(
-        self, const uint64_t *values, uint32_t width, Py_ssize_t start, Py_ssize_t stop,
-        uint32_t *numbers, uint32_t *firsts,
+        self, const uint64_t *values, uint64_t *words, uint32_t width, Py_ssize_t start,
+        Py_ssize_t stop, uint32_t *numbers, uint32_t *firsts,
     ) noexcept nogil:
         cdef uint64_t hashes[BLOCK + AHEAD]
         cdef uint32_t rows[BLOCK]
-        cdef uint32_t mine = 0, new = 0, j, n
-        cdef uint64_t h, at, slot
+        cdef uint32_t mine = 0, new = 0, j
+        cdef uint64_t h, at, slot, n
         cdef const uint64_t *value
         cdef Py_ssize_t i
         for i in range(start, stop):
@@ -144,6 +136,9 @@ cdef class Shard:
             DP_PREFETCH(&self.slots[hashes[j] & self.mask])
         for j in range(mine):
             DP_PREFETCH(&self.slots[hashes[j + AHEAD] & self.mask])
+            slot = self.slots[hashes[j + AHEAD // 2] & self.mask]
+            if slot:
+                DP_PREFETCH(&words[((slot >> 32) - 1) * width])
             i = rows[j]
             value = values + i * width
             h = <uint32_t>hashes[j]
@@ -151,23 +146,23 @@ cdef class Shard:
             while True:
                 slot = self.slots[at]
                 if slot == 0:
-                    n = self.count
+                    n = ((self.count // LOT) * self.shards + self.shard) * LOT + self.count % LOT
                     self.count += 1
-                    self.slots[at] = h | <uint64_t>self.count << 32
-                    self.key[n * <uint64_t>width] = value[0]
+                    self.slots[at] = h | (n + 1) << 32
+                    words[n * width] = value[0]
                     if width == 2:
-                        self.key[n * <uint64_t>2 + 1] = value[1]
+                        words[n * 2 + 1] = value[1]
                     firsts[new] = <uint32_t>i
                     new += 1
                     break
                 if <uint32_t>slot == h:
-                    n = <uint32_t>(slot >> 32) - 1
-                    if self.key[n * <uint64_t>width] == value[0] and (
-                        width == 1 or self.key[n * <uint64_t>2 + 1] == value[1]
+                    n = (slot >> 32) - 1
+                    if words[n * width] == value[0] and (
+                        width == 1 or words[n * 2 + 1] == value[1]
                     ):
                         break
                 at = (at + 1) & self.mask
-            numbers[i] = n * self.shards + self.shard
+            numbers[i] = <uint32_t>n
         return new
 
 
@@ -302,7 +297,8 @@ def add_weights(
 ):
     """Let each user in [first, stop) add its weight to its first items that are still in its set.
 
-    `weight_of_count[k]` is what each of k items gets; its length less one is max_items.
+    `removed` has one bit for each item, lowest bit first; `weight_of_count[k]` is what each of k
+    items gets, and its length less one is max_items.
     """
     cdef Py_ssize_t user, i, begin, end
     cdef uint64_t weight
@@ -318,7 +314,7 @@ def add_weights(
             for i in range(begin, end):
                 item = items[i]
                 chosen[count] = item
-                if not removed[item]:
+                if not (removed[item >> 3] >> (item & 7)) & 1:
                     DP_PREFETCH(&weights[item])
                     count += 1
                     if count == max_items:

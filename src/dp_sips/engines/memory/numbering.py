@@ -6,6 +6,7 @@ read, a column gives back the 16-byte blocks and the values that belong to its n
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -27,7 +28,7 @@ class Column(Protocol):
         """Return the number of each row's value; new values get new numbers."""
 
     def size(self) -> int:
-        """Return one more than the largest number given so far."""
+        """Return a number above all given so far; not every number below it need be in use."""
 
     def finish(self) -> None:
         """Free what only numbering needs; no more values are coming."""
@@ -39,13 +40,12 @@ class Column(Protocol):
         """Return the values that belong to the numbers, one array a column; after `finish`."""
 
 
+@dataclass(frozen=True)
 class Workers:
-    """The threads that tables are split among, and how many shards that makes."""
+    """The threads that tables are split among: as many shards as threads."""
 
-    def __init__(self, pool: Executor, threads: int) -> None:
-        self.pool = pool
-        # Reading and the removal of repeats run beside numbering, and take about as long.
-        self.shards = max(1, threads // 2)
+    pool: Executor
+    shards: int
 
 
 class Table:
@@ -53,42 +53,51 @@ class Table:
 
     def __init__(self, width: int, seed: int, workers: Workers) -> None:
         self._pool = workers.pool
-        self._width = width
         self._shards = [
             kernels.Shard(shard, workers.shards, width, seed) for shard in range(workers.shards)
         ]
-        self._words: Words | None = None
+        self._words: Words = np.empty((0, width), dtype=np.uint64)
 
     def number(self, words: Words) -> tuple[Numbers, list[Numbers]]:
         """Return the rows' numbers, and for each shard the rows in which its new words stand."""
+        self._make_room(len(words))
         numbers = np.empty(len(words), dtype=np.uint32)
         firsts = [np.empty(len(words) + 1, dtype=np.uint32) for _ in self._shards]
 
         def work(shard: kernels.Shard, rows: Numbers) -> Numbers:
-            return rows[: shard.number(words, numbers, rows)]
+            return rows[: shard.number(words, self._words, numbers, rows)]
 
         if len(self._shards) == 1:
             return numbers, [work(self._shards[0], firsts[0])]
         return numbers, list(self._pool.map(work, self._shards, firsts))
 
+    def _make_room(self, rows: int) -> None:
+        """Let the words grow in place: no second copy, no memory written that is not needed."""
+        lots = max(shard.count for shard in self._shards) // kernels.LOT_SIZE
+        needed = (lots + 1 + rows // kernels.LOT_SIZE + 1) * kernels.LOT_SIZE * len(self._shards)
+        if len(self._words) < needed:
+            shape = (max(needed, len(self._words) * 5 // 4), self._words.shape[1])
+            self._words.resize(shape, refcheck=False)
+
     def size(self) -> int:
-        """Return one more than the largest number."""
-        return len(self._shards) * max(shard.count for shard in self._shards)
+        """Return a number above all numbers given so far; not all below it need be in use."""
+        lots = max(-(-shard.count // kernels.LOT_SIZE) for shard in self._shards)
+        return lots * kernels.LOT_SIZE * len(self._shards)
+
+    def places(self, numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the shard that gave each number, and how many it had given before."""
+        lots, rest = np.divmod(numbers, kernels.LOT_SIZE)
+        turns, shards = np.divmod(lots, len(self._shards))
+        return shards, turns * kernels.LOT_SIZE + rest
 
     def finish(self) -> None:
-        """Free the shards' tables; keep the words in the order of their numbers."""
-        if len(self._shards) == 1:
-            self._words = self._shards[0].finish().reshape(-1, self._width)
-            return
-        self._words = np.zeros((self.size(), self._width), dtype=np.uint64)
+        """Free what only numbering needs."""
+        self._words = self._words[: self.size()]
         for shard in self._shards:
-            self._words[shard.shard :: shard.shards][: shard.count] = shard.finish().reshape(
-                -1, self._width
-            )
+            shard.free()
 
     def words(self, numbers: slice | NDArray[Any]) -> Words:
-        """Return the words that belong to numbers; after `finish`."""
-        assert self._words is not None
+        """Return the words that belong to numbers."""
         return self._words[numbers]
 
 
@@ -155,17 +164,16 @@ class BlockColumn:
         return numbers
 
     def values(self, numbers: NDArray[np.int64]) -> list[pa.Array]:
-        # Gather the few that are asked for, shard by shard, then put them back in order.
-        shards = len(self._chunks)
-        found, places = [], []
+        # Only the few that are asked for are gathered, shard by shard, then put back in order.
+        shards, places = self._table.places(numbers)
+        found: list[pa.Array] = []
+        rows = []
         for shard, chunks in enumerate(self._chunks):
-            place = np.flatnonzero(numbers % shards == shard)
-            kept = pa.chunked_array(chunks, self._chunks[0][0].type)
-            found.append(kept.take(pa.array(numbers[place] // shards)))
-            places.append(place)
-        back = np.argsort(np.concatenate(places))
-        gathered = pa.chunked_array([c for part in found for c in part.chunks], found[0].type)
-        return [gathered.take(pa.array(back)).combine_chunks()]
+            mine = np.flatnonzero(shards == shard)
+            found += pa.chunked_array(chunks).take(pa.array(places[mine])).chunks
+            rows.append(mine)
+        back = np.argsort(np.concatenate(rows))
+        return [pa.concat_arrays(found).take(pa.array(back))]
 
 
 class TupleColumn:

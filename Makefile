@@ -1,0 +1,33 @@
+# Both commands set up all that they need in .venv: make demo, make test.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/installed
+export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: demo test lint bench clean
+
+demo: $(STAMP)
+	$(BIN)/dp-sips demo
+
+test: $(STAMP) lint
+	$(BIN)/pytest
+
+lint: $(STAMP)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+bench: $(STAMP)
+	$(BIN)/python benchmarks/against_duckdb.py
+
+$(STAMP): pyproject.toml constraints.txt src/dp_sips/engines/memory/kernels.pyx
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade pip
+	$(BIN)/pip install --quiet --editable '.[pandas,polars,duckdb]' --group test
+	touch $@
+
+clean:
+	rm -rf $(VENV) build src/*.egg-info src/dp_sips/engines/memory/kernels.c src/dp_sips/engines/memory/*.so

@@ -1,0 +1,59 @@
+"""Time and peak memory of one call, each in a fresh process, so that no run helps the next."""
+
+import multiprocessing
+import resource
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One call: wall-clock seconds, peak memory of its process, and what it returned."""
+
+    seconds: float
+    peak_mb: float
+    result: Any
+
+
+def measure(call: Callable[..., Callable[[], Any]], *args: Any) -> Measured:
+    """Run `call(*args)` in a process of its own, then time what it returned.
+
+    The first call imports and prepares; only the second is timed. Memory is the whole process's.
+    """
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_work, args=(sender, call, args))
+    process.start()
+    sender.close()
+    measured: Measured = receiver.recv()
+    process.join()
+    return measured
+
+
+def contest(calls: dict[str, Callable[[], Measured]], repeats: int) -> dict[str, Measured]:
+    """Run each call `repeats` times, in turns, and return the median time of each."""
+    runs: dict[str, list[Measured]] = {name: [] for name in calls}
+    for _ in range(repeats):
+        for name, call in calls.items():
+            runs[name].append(call())
+    return {
+        name: Measured(
+            statistics.median(run.seconds for run in done),
+            max(run.peak_mb for run in done),
+            done[-1].result,
+        )
+        for name, done in runs.items()
+    }
+
+
+def _work(sender: Connection, call: Callable[..., Callable[[], Any]], args: tuple[Any, ...]) -> None:
+    ready = call(*args)
+    start = time.perf_counter()
+    result = ready()
+    seconds = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    sender.send(Measured(seconds, peak, result))
