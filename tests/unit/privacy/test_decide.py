@@ -133,8 +133,8 @@ class TestFrequency:
         both = {"two": 0, "one": 0}
         for _ in range(self.KEYS):
             scrambler = noise_for_round(Key.fresh(), 0)
-            both["two"] += decide(blocks(2), held, scrambler=scrambler, **parameters).all()
-            both["one"] += decide(one_noise, held, scrambler=scrambler, **parameters).all()
-        assert stats.binomtest(int(both["two"]), self.KEYS, chance**2).pvalue > ALPHA
-        assert stats.binomtest(int(both["one"]), self.KEYS, chance**2).pvalue < ALPHA
+            both["two"] += bool(decide(blocks(2), held, scrambler=scrambler, **parameters).all())
+            both["one"] += bool(decide(one_noise, held, scrambler=scrambler, **parameters).all())
+        assert stats.binomtest(both["two"], self.KEYS, chance**2).pvalue > ALPHA
+        assert stats.binomtest(both["one"], self.KEYS, chance**2).pvalue < ALPHA
         assert math.isclose(both["one"] / self.KEYS, chance, rel_tol=0.2)

@@ -1,0 +1,82 @@
+"""One suite for every engine: a new engine is one more line in `ENGINES`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dp_sips import MemoryEngine, select_partitions
+from dp_sips.engines.reference import ReferenceEngine
+from dp_sips.privacy.noise import Key
+from dp_sips.progress import Progress
+from dp_sips.sources import open_source
+
+ENGINES: dict[str, Callable[[], Any]] = {
+    "reference": ReferenceEngine,
+    "memory-1": lambda: MemoryEngine(threads=1),
+    "memory-2": lambda: MemoryEngine(threads=2),
+    "memory-8": lambda: MemoryEngine(threads=8),
+}
+
+Histogram = dict[bytes, int]
+"""The weight of each item that has any, by its block."""
+
+
+def by_verdict(contributions: Any, weights: Any) -> Histogram:
+    """Read the weights as every engine hands them to `decide`: beside the items' blocks."""
+    found: Histogram = {}
+
+    def note(blocks: Any, column: Any) -> Any:
+        held = np.flatnonzero(column)
+        found.update((blocks[row].tobytes(), int(column[row])) for row in held)
+        return column > 0
+
+    contributions.decide(weights, note)
+    return found
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """What an engine does: weights and releases of rounds in which `chosen` items are removed."""
+
+    engine: Any
+
+    def weights(
+        self, data: Any, max_items: int, removed: Callable[[bytes], bool], seed: int, **options: Any
+    ) -> tuple[Histogram, Histogram]:
+        """Return the weights of a first round, and of a second without the removed items."""
+        source = open_source(data, **{"nulls": "error"} | options)
+        loaded = self.engine.load(source, max_items, Key.for_tests(seed), Progress(show=False))
+        first = by_verdict(loaded, loaded.weigh(max_items))
+
+        def verdicts(blocks: Any, weights: Any) -> Any:
+            gone = [removed(block.tobytes()) for block in blocks]
+            return (weights > 0) & gone
+
+        loaded.remove(loaded.decide(loaded.weigh(max_items), verdicts))
+        return first, by_verdict(loaded, loaded.weigh(max_items))
+
+    def release(self, data: Any, **options: Any) -> Any:
+        """Run the whole mechanism with a test key."""
+        defaults: dict[str, Any] = {"rho": 0.5, "delta": 0.01, "seed": 1, "insecure_test": True}
+        return select_partitions(data, engine=self.engine, **defaults | options)
+
+
+@pytest.fixture(params=[name for name in ENGINES if name != "reference"])
+def engine(request: pytest.FixtureRequest) -> Rounds:
+    """Every engine that has to agree with the reference."""
+    return Rounds(ENGINES[request.param]())
+
+
+@pytest.fixture(params=list(ENGINES))
+def any_engine(request: pytest.FixtureRequest) -> Rounds:
+    """Every engine, the reference too."""
+    return Rounds(ENGINES[request.param]())
+
+
+@pytest.fixture
+def reference() -> Rounds:
+    """The oracle."""
+    return Rounds(ENGINES["reference"]())
