@@ -1,8 +1,9 @@
 """Which column types can be a user or an item, and the type in which batches carry them.
 
-Most types are carried as they are. Three kinds are not, and return on the way out: views, which
-Arrow cannot filter or compare yet, travel as large text or large binary; extension types (UUID and
-the like) as their storage; a column without any value as text.
+Most types are carried as they are. Four kinds are not, and return on the way out: views, which
+Arrow cannot filter or compare yet, travel as large text or large binary; small decimals, which it
+cannot encode yet, as larger ones; extension types (UUID and the like) as their storage; a column
+without any value as text.
 """
 
 from collections.abc import Callable
@@ -55,6 +56,8 @@ def carried(kind: pa.DataType) -> pa.DataType:
         return pa.large_string()
     if kinds.is_binary_view(kind):
         return pa.large_binary()
+    if kinds.is_decimal32(kind) or kinds.is_decimal64(kind):
+        return pa.decimal128(kind.precision, kind.scale)
     return pa.string() if kinds.is_null(kind) else kind
 
 
