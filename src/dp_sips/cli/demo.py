@@ -93,6 +93,7 @@ knows of 19 learns about the twentieth from whether the search is there."""
 
 
 def _question(plan: Plan) -> str:
+    needed = plan.users_needed(0.5, items_per_user=10)
     return f"""\
 THE QUESTION
 {_COMMAND}
@@ -103,7 +104,7 @@ a chance of {_DELTA:g}.
 The plan, known before any data is read: {len(plan.rounds)} rounds. A person with k searches gives
 each a vote of 1/√k; the votes for a search, plus random noise, must reach a
 threshold. What is found is taken out, and people's votes go to the rest. A search
-of people with 10 searches each needs about {plan.users_needed(0.5, 10)} of them for an even chance."""
+of people with 10 searches each needs about {needed} of them for an even chance."""
 
 
 def _answer(outcome: Outcome) -> str:

@@ -45,7 +45,8 @@ def run(args: argparse.Namespace) -> None:
         rho=args.rho,
         max_items=args.max_items,
     )
-    chance = None if args.users is None else _chance(made, args.users, args.items_per_user or 1)
+    items = 1 if args.items_per_user is None else args.items_per_user
+    chance = None if args.users is None else _chance(made, args.users, items)
     if args.json:
         emit_json(_facts(made) | ({"release_probability": chance} if chance else {}))
     else:

@@ -17,8 +17,8 @@ _THINGS: Final = (
     "running shoes", "headphones", "rain jacket", "birthday cake", "guitar", "used car", "phone",
     "train ticket", "yoga class", "swimming pool", "barber", "museum", "sushi", "playground",
     "language course", "piano teacher", "garden chair", "tent", "camera", "bakery", "vet",
-    "plumber", "optician", "bookshop", "cinema", "tailor", "car wash", "moving company", "bike repair",
-    "dog food", "wedding dress", "winter tyres",
+    "plumber", "optician", "bookshop", "cinema", "tailor", "car wash", "moving company",
+    "bike repair", "dog food", "wedding dress", "winter tyres",
 )  # fmt: skip
 _FORMS: Final = (
     "{}", "{} near me", "cheap {}", "best {}", "{} review", "{} opening hours", "{} discount",

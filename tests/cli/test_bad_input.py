@@ -1,0 +1,162 @@
+"""Everything that issue 2 lists under "what bad input gets": one line, exit code 2, no file."""
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+ENOUGH = ("--user", "u", "--item", "i", "--epsilon", "1", "--delta", "1e-5")
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--delta", "0"), ("delta must be in (0, 1)", "got 0")),
+        (("--delta", "1.5"), ("delta must be in (0, 1)", "got 1.5")),
+        (("--delta", "nan"), ("delta must be in (0, 1)", "got nan")),
+        (("--delta", "-1e-5"), ("delta must be in (0, 1)", "got -1e-05")),
+        (("--epsilon", "0"), ("epsilon must be positive", "got 0")),
+        (("--epsilon", "-1"), ("epsilon must be positive", "got -1")),
+        (("--epsilon", "-inf"), ("epsilon must be positive", "got -inf")),
+        (("--epsilon", "inf"), ("epsilon must be positive and finite", "got inf")),
+        (("--epsilon", "nan"), ("epsilon must be positive and finite", "got nan")),
+        (("--epsilon", "one"), ("--epsilon", "'one'", "dp-sips select --help")),
+        (("--epsilon",), ("--epsilon", "expected one argument")),
+        (("--rho", "0.1"), ("either epsilon or rho", "both")),
+        (("--max-items", "0"), ("max_items", "got 0")),
+        (("--max-items", "-3"), ("max_items", "got -3")),
+        (("--max-items", "2.5"), ("--max-items", "'2.5'")),
+        (("--rounds", "0"), ("rounds must be", "got 0")),
+        (("--ratio", "0"), ("ratio must be positive", "got 0")),
+        (("--ratio", "-1"), ("ratio must be positive", "got -1")),
+        (("--ratio", "1/0"), ("1/0", "divides by zero")),
+        (("--ratio", "a/b"), ("--ratio", "'a/b'")),
+        (("--rounds", "2", "--mechanism", "weighted-gaussian"), ("--rounds", "sips")),
+        (("--mechanism", "sip"), ("unknown mechanism 'sip'", "'sips'")),
+        (("--engine", "memry"), ("unknown engine 'memry'", "'memory'")),
+        (("--engine", "reference", "--threads", "2"), ("--threads", "memory engine")),
+        (("--threads", "0"), ("threads must be at least 1", "got 0")),
+        (("--nulls", "skip"), ("nulls must be one of", "'skip'")),
+        (("--seed", "1"), ("--seed 1", "not private", "--insecure-test")),
+        (("--insecure-test",), ("seed",)),
+        (("--format", "xml"), ("unknown format 'xml'", "csv")),
+        (("--json", "--format", "csv"), ("--json", "--format csv")),
+        (("--item", "item"), ("'item'", "twice")),
+        (("--item", "user"), ("'user'", "same column")),
+        (("--user", "usr"), ("no column 'usr'", "did you mean 'user'")),
+        (("--item", "tiem"), ("no column 'tiem'", "did you mean 'item'")),
+    ],
+)
+def test_bad_parameters(select: Any, tmp_path: Path, flags: Any, words: Any) -> None:
+    assert select(*flags).refused(*words)
+    assert [path.name for path in tmp_path.iterdir()] == ["data.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("left_out", "words"),
+    [
+        ("--user", ("--user is missing", "whose row")),
+        ("--item", ("--item is missing", "distinct values")),
+        ("--epsilon", ("either epsilon or rho", "neither")),
+        ("--delta", ("delta is missing", "1e-6")),
+    ],
+)
+def test_missing_parameters(run: Any, data: Path, left_out: str, words: Any) -> None:
+    usual = {"--user": "user", "--item": "item", "--epsilon": "1", "--delta": "1e-5"}
+    del usual[left_out]
+    assert run("select", data, *(word for pair in usual.items() for word in pair)).refused(*words)
+
+
+@pytest.mark.parametrize(
+    ("foreign", "ours"),
+    [
+        ("--max-partitions-contributed=5", "--max-items"),
+        ("--max_groups_contributed=5", "--max-items"),
+        ("--eps=1", "--epsilon"),
+        ("--privacy-unit-column=user", "--user"),
+        ("--partition-key=item", "--item"),
+        ("--strategy=sips", "--mechanism"),
+        ("--backend=memory", "--engine"),
+        ("--iterations=3", "--rounds"),
+        ("--random-state=3", "--seed"),
+    ],
+)
+def test_another_librarys_flag_is_translated(select: Any, foreign: str, ours: str) -> None:
+    flag = foreign.split("=", maxsplit=1)[0]
+    assert select(foreign).refused(f"unknown flag {flag}", f"here it is called {ours}")
+    assert select(*foreign.split("=")).refused(f"unknown flag {flag}", ours)
+
+
+def test_a_foreign_flag_is_named_before_what_is_missing(run: Any, data: Path) -> None:
+    ran = run("select", data, "--privacy-unit-column", "user", "--item", "item")
+    assert ran.refused("here it is called --user")
+
+
+def test_a_mistyped_flag_is_guessed(select: Any) -> None:
+    assert select("--max-item", "5").refused("unknown flag --max-item", "'--max-items'")
+
+
+def test_words_in_the_wrong_place(select: Any) -> None:
+    assert select("other.parquet").refused("unexpected 'other.parquet'")
+
+
+def test_no_input(run: Any) -> None:
+    assert run("select", *ENOUGH).refused("no INPUT")
+
+
+def test_a_missing_file_shows_the_nearest_name(run: Any, data: Path) -> None:
+    assert run("select", data.with_name("dta.parquet"), *ENOUGH).refused(
+        "no such file", "did you mean 'data.parquet'"
+    )
+
+
+def test_a_glob_that_matches_nothing(run: Any, tmp_path: Path) -> None:
+    assert run("select", tmp_path / "*.csv", *ENOUGH).refused("no data file matches")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("d.csv", b"", ("no rows", "0 bytes")),
+        ("d.csv", b"u,i\n", ("no rows",)),
+        ("d.csv", b"u,i\n1,0.5\n", ("'i'", "double", "cast it first", "--text")),
+        ("d.csv", b"u,i\n1,a\n2,b,c\n", ("d.csv", "cannot be read")),
+        ("d.parquet", b"PAR1 and no more", ("d.parquet cannot be read",)),
+        ("d.arrow", b"ARROW1 and no more", ("d.arrow cannot be read",)),
+        ("d.jsonl", b'{"u": 1, "i": ', ("d.jsonl", "cannot be read")),
+        ("d.csv.gz", gzip.compress(b"u,i\n" + b"1,a\n" * 999)[:-20], ("d.csv.gz",)),
+        ("d.data", b"u,i\n1,a\n", ("no suffix that tells its kind",)),
+    ],
+)
+def test_bad_files(run: Any, tmp_path: Path, name: str, content: bytes, words: Any) -> None:
+    (tmp_path / name).write_bytes(content)
+    ran = run("select", tmp_path / name, *ENOUGH, "-o", tmp_path / "out.csv")
+    assert ran.refused(*words)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_a_truncated_parquet_file(run: Any, data: Path) -> None:
+    data.write_bytes(data.read_bytes()[:-100])
+    assert (
+        run("select", data, "--user", "user", "--item", "item", "--rho", "1", "--delta", "0.1")[0]
+        == 2
+    )
+
+
+def test_mixed_schemas(run: Any, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"u": [1], "i": ["a"]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"u": [1], "i": [2]}), tmp_path / "b.parquet")
+    ran = run("select", tmp_path / "*.parquet", *ENOUGH)
+    assert ran.refused("'i'", "string", "int64", "a.parquet", "b.parquet")
+
+
+@pytest.mark.parametrize("column", ["u", "i"])
+def test_nulls(run: Any, tmp_path: Path, column: str) -> None:
+    table = pa.table({"u": [1, 2], "i": ["a", "b"]})
+    index = table.column_names.index(column)
+    nulls = pa.nulls(2, table[column].type)
+    pq.write_table(table.set_column(index, column, nulls), tmp_path / "d.parquet")
+    assert run("select", tmp_path / "d.parquet", *ENOUGH).refused(f"'{column}'", "--nulls drop")

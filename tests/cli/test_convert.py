@@ -1,0 +1,91 @@
+"""dp-sips convert: every direction, both accountings."""
+
+import json
+from typing import Any
+
+import pytest
+
+from dp_sips import Budget
+
+BUDGET = Budget(0.1, 1e-5)
+
+
+def test_to_delta(run: Any) -> None:
+    shown = json.loads(
+        run(
+            "convert", "--rho", "0.1", "--threshold-delta", "1e-5", "--epsilon", "1.765", "--json"
+        ).out
+    )
+    assert shown["delta"] == {
+        "gaussian": BUDGET.delta_at(1.765),
+        "zcdp": BUDGET.delta_at(1.765, "zcdp"),
+    }
+
+
+def test_beside_rho_and_epsilon_delta_is_the_budgets(run: Any) -> None:
+    flags = ("convert", "--rho", "0.1", "--epsilon", "1.765")
+    assert run(*flags, "--delta", "1e-5") == run(*flags, "--threshold-delta", "1e-5")
+
+
+def test_to_epsilon(run: Any) -> None:
+    flags = ("--rho", "0.1", "--threshold-delta", "1e-5", "--delta", "4.96e-5")
+    shown = json.loads(run("convert", *flags, "--json").out)
+    assert shown["epsilon"] == {
+        "gaussian": BUDGET.epsilon(4.96e-5),
+        "zcdp": BUDGET.epsilon(4.96e-5, "zcdp"),
+    }
+
+
+@pytest.mark.parametrize("own", [None, 1e-5])
+def test_to_rho(run: Any, own: float | None) -> None:
+    flags = () if own is None else ("--threshold-delta", own)
+    shown = json.loads(
+        run("convert", "--epsilon", "1.765", "--delta", "4.96e-5", *flags, "--json").out
+    )
+    for accounting in ("gaussian", "zcdp"):
+        budget = Budget.from_epsilon(
+            1.765,
+            4.96e-5,
+            threshold_delta=own,
+            accounting=accounting,
+        )
+        assert shown["rho"][accounting] == budget.rho
+
+
+def test_words_are_rounded_to_the_private_side(run: Any) -> None:
+    ran = run("convert", "--rho", "0.1", "--threshold-delta", "1e-5", "--epsilon", "1.765")
+    assert "1e-05-approximate 0.1-zCDP is (1.765, δ)-DP" in ran.out
+    numbers = [float(line.split()[0]) for line in ran.out.splitlines()[1:]]
+    exact = [BUDGET.delta_at(1.765), BUDGET.delta_at(1.765, "zcdp")]
+    for shown, true in zip(numbers, exact, strict=True):
+        assert true <= shown < true * (1 + 2e-5)
+
+
+def test_rho_is_rounded_down(run: Any) -> None:
+    ran = run("convert", "--epsilon", "1", "--delta", "1e-6")
+    shown = float(ran.out.splitlines()[-2].split()[0])
+    assert shown <= Budget.from_epsilon(1, 1e-6).rho < shown * (1 + 2e-5)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), ("got nothing",)),
+        (("--rho", "1"), ("to get δ", "to get ε", "to get ρ", "got --rho")),
+        (("--rho", "1", "--delta", "1e-5"), ("got --rho, --delta",)),
+        (("--rho", "0", "--delta", "1e-5", "--epsilon", "1"), ("rho must be positive",)),
+        (("--epsilon", "1", "--delta", "2"), ("delta must be in (0, 1)", "got 2")),
+        (
+            ("--epsilon", "1", "--delta", "1e-5", "--threshold-delta", "1e-4"),
+            ("threshold_delta must be in (0, 1e-05)",),
+        ),
+        (
+            ("--rho", "1", "--threshold-delta", "1e-4", "--delta", "1e-5"),
+            ("delta must be above 0.0001",),
+        ),
+        (("--eps", "1"), ("here it is called --epsilon",)),
+    ],
+    ids=str,
+)
+def test_bad_usage(run: Any, words: Any, message: Any) -> None:
+    assert run("convert", *words).refused(*message)

@@ -1,0 +1,72 @@
+"""dp-sips plan."""
+
+import json
+from typing import Any
+
+import pytest
+
+import dp_sips
+
+ENOUGH = ("--rho", "0.1", "--delta", "1e-5")
+
+
+def test_it_prints_what_the_plan_explains(run: Any) -> None:
+    made = dp_sips.plan("sips", rho=0.1, delta=1e-5)
+    assert run("plan", *ENOUGH) == (0, made.explain() + "\n", "")
+
+
+@pytest.mark.parametrize(
+    "words", [("weighted-gaussian",), ("--mechanism", "weighted-gaussian")], ids=str
+)
+def test_the_mechanism_with_and_without_its_flag(run: Any, words: Any) -> None:
+    shown = json.loads(run("plan", *words, *ENOUGH, "--json").out)
+    assert shown["mechanism"] == "weighted-gaussian"
+    assert [round(row["threshold"], 4) for row in shown["rounds"]] == [11.7261]
+
+
+def test_json_has_rounds_guarantee_and_chances(run: Any) -> None:
+    shown = json.loads(run("plan", *ENOUGH, "--json").out)
+    assert [round(row["threshold"], 2) for row in shown["rounds"]] == [45.71, 25.54, 14.26]
+    assert shown["guarantee"]["statement"] == "1e-05-approximate 0.1-zCDP"
+    made = dp_sips.plan("sips", rho=0.1, delta=1e-5)
+    for row in shown["users_needed"]:
+        assert row["users"] == made.users_needed(row["probability"], row["items_per_user"])
+
+
+def test_users_ask_for_a_chance(run: Any) -> None:
+    flags = ("plan", *ENOUGH, "--users", "50", "--items-per-user", "8")
+    chance = dp_sips.plan(rho=0.1, delta=1e-5).release_probability(50, 8)
+    shown = json.loads(run(*flags, "--json").out)["release_probability"]
+    assert shown == {"users": 50, "items_per_user": 8, "probability": chance}
+    words = run(*flags).out.splitlines()[-1]
+    assert words.startswith("An item that 50 users hold, with 8 items each, is released")
+    assert words.endswith(f"with a probability of {chance:.4g}.")
+
+
+def test_no_users_have_no_chance(run: Any) -> None:
+    shown = json.loads(run("plan", *ENOUGH, "--users", "0", "--json").out)
+    assert shown["release_probability"]["probability"] == 0
+
+
+def test_rounds_and_ratio(run: Any) -> None:
+    shown = json.loads(run("plan", *ENOUGH, "--rounds", "2", "--ratio", "1", "--json").out)
+    first, second = shown["rounds"]
+    assert first["rho"] == second["rho"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("sips", "--mechanism", "sips"), ("named twice",)),
+        (("spis",), ("unknown mechanism 'spis'", "'sips'")),
+        (("--items-per-user", "3"), ("--items-per-user needs --users",)),
+        (("--users", "-1"), ("users must be", "-1")),
+        (("--users", "5", "--items-per-user", "0"), ("items_per_user must be", "0")),
+        (("--epsilon", "1"), ("both",)),
+        (("--max-groups", "5"), ("--max-items",)),
+        (("--user", "u"), ("unknown flag --user",)),
+    ],
+    ids=str,
+)
+def test_bad_usage(run: Any, words: Any, message: Any) -> None:
+    assert run("plan", *words, *ENOUGH).refused(*message)

@@ -1,0 +1,120 @@
+"""The command line as a process: exit codes, pipes, signals, imports."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+DP_SIPS = (sys.executable, "-m", "dp_sips")
+ENOUGH = ("--user", "user", "--item", "item", "--epsilon", "1", "--delta", "1e-5")
+
+
+def call(*words: object) -> "subprocess.CompletedProcess[str]":
+    argv = (*DP_SIPS, *map(str, words))
+    return subprocess.run(argv, capture_output=True, text=True, check=False)
+
+
+def test_exit_codes(data: Path) -> None:
+    assert call("select", data, *ENOUGH).returncode == 0
+    refused = call("select", data, *ENOUGH[:-1], "2")
+    assert refused.returncode == 2
+    assert refused.stderr == "dp-sips: error: delta must be in (0, 1), got 2.0\n"
+
+
+def test_a_reader_that_stops_reading_is_no_failure(data: Path) -> None:
+    for words in (("select", str(data), *ENOUGH), ("--help",), ("plan", "--rho=1", "--delta=0.1")):
+        read, write = os.pipe()
+        os.close(read)
+        ran = subprocess.run(
+            (*DP_SIPS, *words), stdout=write, stderr=subprocess.PIPE, text=True, check=False
+        )
+        os.close(write)
+        assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_a_full_disk_behind_stdout(data: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run(
+            (*DP_SIPS, "select", data, *ENOUGH),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert ran.returncode == 1
+    assert ran.stderr == ("dp-sips: error: stdout could not be written: No space left on device\n")
+
+
+def test_characters_that_the_terminal_lacks() -> None:
+    ran = subprocess.run(
+        (*DP_SIPS, "plan", "--rho=1", "--delta=0.1"),
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "\\u221a" in ran.stdout
+
+
+def test_an_interrupt_while_generating_leaves_no_file(tmp_path: Path) -> None:
+    path = tmp_path / "s.parquet"
+    process = start((*DP_SIPS, "generate", "--users", "999999999", "-o", str(path)))
+    while not has_content(tmp_path):
+        assert process.poll() is None
+        time.sleep(0.02)
+    assert interrupted(process)
+    assert list(tmp_path.iterdir()) == []
+
+
+RUN_AND_TELL = """
+import sys
+from dp_sips.cli import main
+from dp_sips.engines.reference import ReferenceContributions
+weigh = ReferenceContributions.weigh
+def tell(self, max_items):
+    print("weighing", flush=True)
+    while True:
+        weigh(self, max_items)
+ReferenceContributions.weigh = tell
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_an_interrupt_while_selecting_leaves_no_file(data: Path, tmp_path: Path) -> None:
+    flags = ("--engine", "reference", "-o", str(tmp_path / "o.csv"))
+    process = start((sys.executable, "-c", RUN_AND_TELL, "select", str(data), *ENOUGH, *flags))
+    assert process.stdout is not None
+    assert process.stdout.readline() == "weighing\n"
+    assert interrupted(process)
+    assert [path.name for path in tmp_path.iterdir()] == ["data.parquet"]
+
+
+def start(argv: Sequence[str]) -> "subprocess.Popen[str]":
+    return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def has_content(folder: Path) -> bool:
+    # The file that only probes whether the folder can be written vanishes at once.
+    with suppress(FileNotFoundError):
+        return any(part.stat().st_size for part in folder.iterdir())
+    return False
+
+
+def interrupted(process: "subprocess.Popen[str]") -> bool:
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate()
+    return process.returncode == 130 and err == "dp-sips: error: interrupted: nothing was written\n"
+
+
+@pytest.mark.parametrize("words", [["plan", "--rho=1", "--delta=0.1"], ["--help"]], ids=str)
+def test_planning_imports_no_arrow(words: list[str]) -> None:
+    script = f"import sys, dp_sips.cli; dp_sips.cli.main({words}); print('pyarrow' in sys.modules)"
+    ran = subprocess.run((sys.executable, "-c", script), capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines()[-1] == "False"

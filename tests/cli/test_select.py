@@ -1,0 +1,172 @@
+"""dp-sips select: what comes out, and where."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+COMMON = ["jam", "rice", "tea"]
+
+
+def test_items_go_to_stdout_as_csv_and_the_summary_to_stderr(select: Any) -> None:
+    ran = select()
+    assert ran.code == 0
+    assert ran.out.splitlines() == ["item", *COMMON]
+    assert "Released 3 items." in ran.err
+    assert "(1, 1e-05)-differential privacy" in ran.err
+
+
+def test_quiet_says_nothing_on_stderr(select: Any) -> None:
+    ran = select("--quiet")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.splitlines() == ["item", *COMMON]
+
+
+@pytest.mark.parametrize("flags", [(), ("--json",), ("--mechanism", "weighted-gaussian")])
+def test_no_count_of_users_rows_or_candidates_is_shown(select: Any, flags: Any) -> None:
+    ran = select(*flags)
+    for count in ("300", "1200", "1,200", "303", "own-"):
+        assert count not in ran.out + ran.err
+
+
+def test_rho_states_the_papers_guarantee(run: Any, data: Path) -> None:
+    flags = ("--user", "user", "--item", "item", "--rho", "0.1", "--delta", "1e-5")
+    ran = run("select", data, *flags)
+    assert ran.code == 0
+    assert "1e-05-approximate 0.1-zCDP" in ran.err
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("--mechanism", "weighted-gaussian"),
+        ("--rounds", "5", "--ratio", "1/4"),
+        ("--engine", "reference"),
+        ("--engine", "memory", "--threads", "1"),
+        ("--threads", "2"),
+        ("--max-items", "4"),
+    ],
+)
+def test_every_way_to_run_releases_the_common_items(select: Any, flags: Any) -> None:
+    assert select(*flags).out.splitlines() == ["item", *COMMON]
+
+
+def test_an_empty_release_is_a_release(select: Any, tmp_path: Path) -> None:
+    ran = select("--epsilon", "0.01", "-o", tmp_path / "out.csv")
+    assert ran.code == 0
+    assert "Released no items" in ran.err
+    assert (tmp_path / "out.csv").read_text() == "item\n"
+
+
+@pytest.mark.parametrize(
+    "name", ["o.parquet", "o.csv", "o.jsonl", "o.ndjson", "o.arrow", "o.feather", "o.ipc", "o.txt"]
+)
+def test_the_suffix_tells_the_format(select: Any, tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    ran = select("-o", path)
+    assert (ran.code, ran.out) == (0, "")
+    assert f"Released 3 items to {path}." in ran.err
+    assert read_back(path) == COMMON
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(["data.parquet", name])
+
+
+def read_back(path: Path) -> list[str]:
+    match path.suffix:
+        case ".parquet":
+            return pq.read_table(path)["item"].to_pylist()  # type: ignore[no-any-return]
+        case ".csv":
+            return path.read_text().splitlines()[1:]
+        case ".txt":
+            return path.read_text().splitlines()
+        case ".jsonl" | ".ndjson":
+            return [json.loads(line)["item"] for line in path.read_text().splitlines()]
+    return pa.ipc.open_file(path).read_all()["item"].to_pylist()  # type: ignore[no-any-return]
+
+
+def test_gzip(select: Any, tmp_path: Path) -> None:
+    assert select("-o", tmp_path / "o.csv.gz").code == 0
+    assert gzip.decompress((tmp_path / "o.csv.gz").read_bytes()) == b"item\njam\nrice\ntea\n"
+
+
+def test_a_format_for_stdout_and_for_an_unknown_suffix(select: Any, tmp_path: Path) -> None:
+    assert json.loads(select("--format", "jsonl").out.splitlines()[0]) == {"item": "jam"}
+    assert select("--format", "txt", "-o", tmp_path / "list").code == 0
+    assert (tmp_path / "list").read_text().split() == COMMON
+
+
+def test_json_has_items_and_certificate(select: Any) -> None:
+    shown = json.loads(select("--json").out)
+    assert shown["items"] == COMMON
+    assert shown["certificate"]["asked"] == {"epsilon": 1.0, "delta": 1e-5}
+    assert shown["certificate"]["private"] is True
+
+
+def test_json_with_a_file_has_its_path(select: Any, tmp_path: Path) -> None:
+    shown = json.loads(select("--json", "-o", tmp_path / "o.csv").out)
+    assert shown.keys() == {"output", "certificate"}
+    assert shown["output"] == str(tmp_path / "o.csv")
+
+
+def test_a_certificate_file(select: Any, tmp_path: Path) -> None:
+    assert select("--certificate", tmp_path / "c.json").code == 0
+    assert json.loads((tmp_path / "c.json").read_text())["mechanism"]["name"] == "sips"
+
+
+def test_several_item_columns_are_one_item(run: Any, tmp_path: Path) -> None:
+    table = pa.table({"u": range(200), "city": ["Rome"] * 200, "n": [7] * 200})
+    pq.write_table(table, tmp_path / "d.parquet")
+    flags = ("--user", "u", "--item", "city", "--item", "n", "--rho", "1", "--delta", "1e-5")
+    assert run("select", tmp_path / "d.parquet", *flags).out == "city,n\nRome,7\n"
+    shown = json.loads(run("select", tmp_path / "d.parquet", *flags, "--json").out)
+    assert shown["items"] == [{"city": "Rome", "n": 7}]
+    assert run("select", tmp_path / "d.parquet", *flags, "-o", tmp_path / "o.txt").refused(".csv")
+
+
+def test_several_inputs_globs_and_folders(run: Any, tmp_path: Path) -> None:
+    for part in range(3):
+        table = pa.table({"u": range(100 * part, 100 * part + 100), "i": ["tea"] * 100})
+        pq.write_table(table, tmp_path / f"{part}.parquet")
+    flags = ("--user", "u", "--item", "i", "--rho", "1", "--delta", "1e-5", "--quiet")
+    files = sorted(tmp_path.glob("*.parquet"))
+    for inputs in (files, [tmp_path], [tmp_path / "*.parquet"]):
+        assert run("select", *inputs, *flags).out == "i\ntea\n"
+
+
+def test_text_reads_csv_columns_as_they_are(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    path.write_text("u,i\n" + "".join(f"{user},007\n" for user in range(200)))
+    flags = ("--user", "u", "--item", "i", "--rho", "1", "--delta", "1e-5", "--quiet")
+    assert run("select", path, *flags).out == "i\n7\n"
+    assert run("select", path, *flags, "--text").out == "i\n007\n"
+
+
+def test_nulls_are_dropped_or_grouped_on_request(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "d.jsonl"
+    rows = ({"u": user, "i": None if user % 2 else "tea"} for user in range(400))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    flags = ("--user", "u", "--item", "i", "--rho", "1", "--delta", "1e-5", "--json")
+    assert json.loads(run("select", path, *flags, "--nulls", "drop").out)["items"] == ["tea"]
+    grouped = json.loads(run("select", path, *flags, "--nulls", "group").out)
+    assert grouped["items"] == ["tea", None]
+    assert run("select", path, *flags).refused("'i'", "nulls", "--nulls drop", "--nulls group")
+
+
+def test_a_test_seed_repeats_the_release_and_says_so(select: Any) -> None:
+    flags = ("--seed", "1", "--insecure-test", "--epsilon", "0.2", "--json")
+    first, second = select(*flags), select(*flags)
+    assert first.out == second.out
+    assert "NOT PRIVATE" in first.err
+    assert json.loads(first.out)["certificate"]["private"] is False
+
+
+def test_force_replaces_a_file(select: Any, tmp_path: Path) -> None:
+    path = tmp_path / "o.csv"
+    path.write_text("old")
+    assert select("-o", path).refused("exists", "--force")
+    assert path.read_text() == "old"
+    assert select("-o", path, "--force").code == 0
+    assert path.read_text().splitlines() == ["item", *COMMON]

@@ -1,0 +1,152 @@
+"""Files appear whole or not at all, in every format and for every type."""
+
+import errno
+import json
+import os
+import uuid
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+import pytest
+
+from dp_sips import OutputError, UsageError
+from dp_sips.output import check_output, replacing, write_items
+
+UUID = uuid.UUID(int=7)
+TYPES: dict[str, tuple[Any, str, Any]] = {
+    "int": (pa.array([7, None]), "7", 7),
+    "uint64": (pa.array([2**64 - 1, None], pa.uint64()), str(2**64 - 1), 2**64 - 1),
+    "bool": (pa.array([True, None]), "true", True),
+    "text": (pa.array(["tea", None]), "tea", "tea"),
+    "view": (pa.array(["tea", None], pa.string_view()), "tea", "tea"),
+    "quoted": (pa.array(['a,"b"\n', None]), '"a,""b""\n"', 'a,"b"\n'),
+    "empty": (pa.array(["", None]), '""', ""),
+    "unicode": (pa.array(["žluť", None]), "žluť", "žluť"),
+    "dictionary": (pa.array(["tea", None]).dictionary_encode(), "tea", "tea"),
+    "numbers": (pa.array([7, None]).dictionary_encode(), "7", 7),
+    "binary": (pa.array([b"\xff\x00", None]), "ff00", "ff00"),
+    "fixed": (pa.array([b"ab", None], pa.binary(2)), "6162", "6162"),
+    "binary view": (pa.array([b"ab", None], pa.binary_view()), "6162", "6162"),
+    "decimal": (pa.array([Decimal("1.20"), None]), "1.20", "1.20"),
+    "date": (pa.array([date(2024, 2, 1), None]), "2024-02-01", "2024-02-01"),
+    "time": (pa.array([time(1, 2), None], pa.time32("s")), "01:02:00", "01:02:00"),
+    "timestamp": (
+        pa.array([datetime(2024, 2, 1), None], pa.timestamp("s")),  # noqa: DTZ001
+        "2024-02-01 00:00:00",
+        "2024-02-01 00:00:00",
+    ),
+    "duration": (pa.array([timedelta(seconds=5), None], pa.duration("s")), "5", 5),
+    "uuid": (pa.array([UUID.bytes, None], pa.uuid()), str(UUID), str(UUID)),
+}
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_every_type_as_csv_and_json(tmp_path: Path, name: str) -> None:
+    values, as_csv, as_json = TYPES[name]
+    table = pa.table({"item": values})
+    write_items(table, tmp_path / "o.csv")
+    assert (tmp_path / "o.csv").read_bytes().decode() == f"item\n{as_csv}\n\n"
+    write_items(table, tmp_path / "o.jsonl")
+    lines = (tmp_path / "o.jsonl").read_bytes().decode().removesuffix("\n").split("\n")
+    assert [json.loads(line) for line in lines] == [{"item": as_json}, {"item": None}]
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_parquet_and_arrow_keep_types(tmp_path: Path, name: str) -> None:
+    table = pa.table({"item": TYPES[name][0]})
+    write_items(table, tmp_path / "o.parquet")
+    assert pq.read_table(tmp_path / "o.parquet")["item"].to_pylist() == table["item"].to_pylist()
+    write_items(table, tmp_path / "o.arrow")
+    assert pa.ipc.open_file(tmp_path / "o.arrow").read_all() == table
+
+
+def test_csv_reads_back(tmp_path: Path) -> None:
+    table = pa.table({'a "b"': ["x,y", "", 'say "hi"'], "c": ["1\n2", "plain", " spaced "]})
+    write_items(table, tmp_path / "o.csv")
+    options = pacsv.ParseOptions(newlines_in_values=True)
+    assert pacsv.read_csv(tmp_path / "o.csv", parse_options=options) == table
+
+
+def test_null_and_empty_text_differ_in_csv(tmp_path: Path) -> None:
+    write_items(pa.table({"a": ["", None], "b": [None, "x"]}), tmp_path / "o.csv")
+    assert (tmp_path / "o.csv").read_text() == 'a,b\n"",\n,x\n'
+
+
+def test_text_escapes_line_breaks_as_postgresql_does(tmp_path: Path) -> None:
+    write_items(pa.table({"a": ["x, y", "1\n2", "\\n", None, ""]}), tmp_path / "o.txt")
+    assert (tmp_path / "o.txt").read_text() == "x, y\n1\\n2\n\\\\n\n\\N\n\n"
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet", "arrow", "txt", "csv.gz"])
+def test_no_items(tmp_path: Path, suffix: str) -> None:
+    write_items(pa.table({"item": pa.array([], pa.string())}), tmp_path / f"o.{suffix}")
+    assert (tmp_path / f"o.{suffix}").exists()
+
+
+def test_the_same_items_make_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("a.csv.gz", "b.csv.gz"):
+        write_items(pa.table({"item": ["x"]}), tmp_path / name)
+    assert (tmp_path / "a.csv.gz").read_bytes() == (tmp_path / "b.csv.gz").read_bytes()
+
+
+def test_the_file_gets_the_usual_permissions(tmp_path: Path) -> None:
+    (tmp_path / "other").touch()
+    write_items(pa.table({"item": ["x"]}), tmp_path / "o.csv")
+    assert (tmp_path / "o.csv").stat().st_mode == (tmp_path / "other").stat().st_mode
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link.csv").symlink_to(tmp_path / "folder" / "o.csv")
+    check_output(tmp_path / "link.csv")
+    write_items(pa.table({"item": ["x"]}), tmp_path / "link.csv")
+    assert (tmp_path / "link.csv").is_symlink()
+    assert (tmp_path / "folder" / "o.csv").read_text() == "item\nx\n"
+
+
+@pytest.mark.parametrize("failure", [KeyboardInterrupt, ValueError, MemoryError])
+def test_any_failure_leaves_the_old_file(tmp_path: Path, failure: type[BaseException]) -> None:
+    path = tmp_path / "o.csv"
+    path.write_text("old")
+
+    def fail() -> None:
+        with replacing(path) as sink:
+            sink.write(b"half of")
+            raise failure
+
+    with pytest.raises(failure):
+        fail()
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_full_disk_is_an_output_error(tmp_path: Path) -> None:
+    with (
+        pytest.raises(OutputError, match=r"o.csv could not be written: No space left"),
+        replacing(tmp_path / "o.csv"),
+    ):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_arrow_cannot_write_is_an_output_error(tmp_path: Path) -> None:
+    table = pa.table({"item": pa.array([(1, 2, 3)], pa.month_day_nano_interval())})
+    with pytest.raises(OutputError, match=r"o.parquet could not be written"):
+        write_items(table, tmp_path / "o.parquet")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_vanished_folder_is_an_output_error(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match="could not be written: No such file"):
+        write_items(pa.table({"item": ["x"]}), tmp_path / "missing" / "o.csv")
+
+
+def test_a_dangling_link_to_nowhere_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "link.csv").symlink_to(tmp_path / "missing" / "o.csv")
+    with pytest.raises(UsageError, match=r"there is no folder .*missing"):
+        check_output(tmp_path / "link.csv")
