@@ -1,0 +1,168 @@
+"""The compiled loops against the plainest Python that says the same."""
+
+from collections import defaultdict
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dp_sips.engines.memory import kernels
+from dp_sips.privacy import bounding
+from dp_sips.privacy.weights import weight, weight_table
+
+small = st.integers(0, 9)
+# Runs of (user, items); users come back, items repeat.
+run_lists = st.lists(st.tuples(small, st.lists(small, min_size=1, max_size=12)), min_size=1)
+
+
+def u32(values: Any) -> Any:
+    return np.array(values, dtype=np.uint32)
+
+
+def u64(values: Any) -> Any:
+    return np.array(values, dtype=np.uint64)
+
+
+def laid_out(sets: list[list[int]]) -> tuple[Any, Any]:
+    """Return the items of all users, side by side, and where each user's end."""
+    return u32([*chain(*sets)]), u64(np.cumsum([len(items) for items in sets]))
+
+
+class TestRuns:
+    @given(st.lists(st.tuples(small, small), min_size=1), st.sampled_from([1, 2]))
+    def test_start_where_a_value_changes(self, rows: list[tuple[int, int]], width: int) -> None:
+        values = u64(rows)[:, :width].copy()
+        starts = u32([0] * (len(rows) + 1))
+        count = kernels.runs(values, starts)
+        changed = [i for i in range(len(rows)) if i == 0 or rows[i][:width] != rows[i - 1][:width]]
+        assert starts[:count].tolist() == changed
+
+    def test_large_values_and_no_rows(self) -> None:
+        values = u64([2**64 - 1, 2**64 - 1, 0]).reshape(-1, 1)
+        starts = u32([0] * 4)
+        assert kernels.runs(values, starts) == 2
+        assert starts[:2].tolist() == [0, 2]
+        assert kernels.runs(np.empty((0, 1), dtype=np.uint64), starts) == 0
+
+
+class TestKeepNew:
+    @given(run_lists)
+    def test_drops_what_the_last_user_of_an_item_repeats(
+        self, runs: list[tuple[int, list[int]]]
+    ) -> None:
+        users = u32([user for user, _ in runs])
+        starts = u32(np.cumsum([0, *(len(items) for _, items in runs)]))
+        items = u32([*chain(*(items for _, items in runs))])
+        last, kept = u32([0] * 10), u32([0] * (len(items) + 1))
+        lengths = u32([0] * len(runs))
+        count = kernels.keep_new(users, starts, items, last, kept, lengths)
+
+        last_user: dict[int, int] = {}
+        expected: list[int] = []
+        expected_lengths = []
+        for user, held in runs:
+            before = len(expected)
+            for item in held:
+                if last_user.get(item) != user:
+                    expected.append(item)
+                last_user[item] = user
+            expected_lengths.append(len(expected) - before)
+        assert kept[:count].tolist() == expected
+        assert lengths.tolist() == expected_lengths
+
+    @given(st.lists(st.lists(small, min_size=1), min_size=1))
+    def test_leaves_no_repeat_where_rows_are_together(self, sets: list[list[int]]) -> None:
+        items, ends = laid_out(sets)
+        kept, lengths = u32([0] * (len(items) + 1)), u32([0] * len(sets))
+        count = kernels.keep_new(
+            u32(range(len(sets))), u32([0, *ends]), items, u32([0] * 10), kept, lengths
+        )
+        parts = np.split(kept[:count], np.cumsum(lengths)[:-1])
+        assert [part.tolist() for part in parts] == [list(dict.fromkeys(own)) for own in sets]
+
+
+class TestRegroup:
+    @given(run_lists)
+    def test_puts_each_users_runs_together_in_order(
+        self, runs: list[tuple[int, list[int]]]
+    ) -> None:
+        owned: dict[int, list[int]] = defaultdict(list)
+        for user, held in runs:
+            owned[user] += held
+        sets = [owned[user] for user in range(10)]
+        expected, ends = laid_out(sets)
+        grouped = np.empty_like(expected)
+        kernels.regroup(
+            u32([*chain(*(held for _, held in runs))]),
+            u32([user for user, _ in runs]),
+            u32([len(held) for _, held in runs]),
+            u64([0, *ends[:-1]]),
+            grouped,
+        )
+        assert grouped.tolist() == expected.tolist()
+
+
+class TestOrderItems:
+    @given(
+        st.lists(st.lists(st.integers(0, 299), unique=True, max_size=80), min_size=1, max_size=12),
+        st.integers(0, 40),
+        st.data(),
+    )
+    def test_is_the_order_of_ranks(
+        self, sets: list[list[int]], most: int, data: st.DataObject
+    ) -> None:
+        random = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+        user_words = random.integers(0, 2**64 - 1, len(sets), dtype=np.uint64)
+        item_words = random.integers(0, 2**64 - 1, 300, dtype=np.uint64)
+        items, ends = laid_out(sets)
+        first = data.draw(st.integers(0, len(sets)))
+        stop = data.draw(st.integers(first, len(sets)))
+        kernels.order_items(items, ends, user_words, item_words, most, first, stop)
+        for user, part in enumerate(np.split(items, ends[:-1].astype(np.int64))):
+            held = u32(sets[user])
+            ranks = bounding.rank(user_words[user], item_words[held])
+            ordered = first <= user < stop and len(held) > most
+            assert part.tolist() == (held[np.argsort(ranks)] if ordered else held).tolist()
+
+    def test_one_user_with_very_many_items(self) -> None:
+        random = np.random.default_rng()
+        items = random.permutation(200_000).astype(np.uint32)
+        words = random.integers(0, 2**64 - 1, 200_000, dtype=np.uint64)
+        held = items.copy()
+        user = u64([12345])
+        kernels.order_items(items, u64([200_000]), user, words, 10, 0, 1)
+        assert (items == held[np.argsort(bounding.rank(user, words[held]))]).all()
+
+
+class TestAddWeights:
+    @given(
+        st.lists(st.lists(st.integers(0, 20), unique=True), min_size=1, max_size=15),
+        st.sets(st.integers(0, 20)),
+        st.integers(1, 12),
+        st.data(),
+    )
+    def test_is_the_papers_loop(
+        self, sets: list[list[int]], removed: set[int], most: int, data: st.DataObject
+    ) -> None:
+        items, ends = laid_out(sets)
+        gone = np.isin(np.arange(21), list(removed))
+        first = data.draw(st.integers(0, len(sets)))
+        stop = data.draw(st.integers(first, len(sets)))
+        weights = u64([7] * 21)
+        kernels.add_weights(
+            items,
+            ends,
+            np.packbits(gone, bitorder="little"),
+            weight_table(most),
+            weights,
+            first,
+            stop,
+        )
+        expected = [7] * 21
+        for held in sets[first:stop]:
+            counted = [item for item in held if item not in removed][:most]
+            for item in counted:
+                expected[item] += weight(len(counted))
+        assert weights.tolist() == expected

@@ -1,0 +1,145 @@
+"""Loading: threads that read ahead, and pairs that end up together."""
+
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dp_sips import InputError, MemoryEngine, UsageError, select_partitions
+from dp_sips.engines.memory.loading import ahead, cuts
+
+
+def ours() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name.startswith("dp-sips")}
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left() -> Iterator[None]:
+    """Threads that a test starts end with it; they may take a moment to notice."""
+    before = ours()
+    yield
+    for thread in ours() - before:
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+class TestAhead:
+    @given(st.lists(st.integers()), st.integers(1, 5))
+    def test_keeps_the_order(self, values: list[int], depth: int) -> None:
+        assert list(ahead(iter(values), depth)) == values
+
+    def test_hands_over_anything(self) -> None:
+        values = [None, 0, (), ValueError("a value, not a failure")]
+        assert list(ahead(values)) == values
+
+    def test_works_in_a_thread_of_its_own(self) -> None:
+        (name,) = ahead(threading.current_thread().name for _ in range(1))
+        assert name == "dp-sips reader"
+
+    def test_goes_ahead_but_not_far(self) -> None:
+        made: list[int] = []
+        full = threading.Event()
+
+        def steps() -> Iterator[int]:
+            for i in range(100):
+                made.append(i)
+                if i == 3:
+                    full.set()
+                yield i
+
+        reader = ahead(steps(), depth=2)
+        assert next(reader) == 0
+        assert full.wait(10)  # one taken, two waiting, one in the hand
+        assert len(made) <= 5
+        assert list(reader) == list(range(1, 100))
+
+    @pytest.mark.parametrize("error", [InputError("bad"), KeyError("x"), KeyboardInterrupt()])
+    def test_errors_reach_the_reader_after_what_came_before(self, error: BaseException) -> None:
+        def steps() -> Iterator[int]:
+            yield 1
+            yield 2
+            raise error
+
+        reader = ahead(steps())
+        assert [next(reader), next(reader)] == [1, 2]
+        with pytest.raises(type(error)) as caught:
+            next(reader)
+        assert caught.value is error
+
+    def test_a_reader_that_stops_ends_the_thread(self) -> None:
+        ended = threading.Event()
+
+        def steps() -> Iterator[int]:
+            try:
+                while True:
+                    yield 1
+            finally:
+                ended.set()
+
+        before = ours()
+        reader: Any = ahead(ahead(steps()))
+        next(reader)
+        started = ours() - before
+        assert len(started) == 2
+        reader.close()
+        del reader
+        assert ended.wait(10)
+
+
+def cut_users(sizes: list[int], pieces: int) -> list[tuple[int, int]]:
+    return cuts(np.cumsum(sizes, dtype=np.uint64), pieces)
+
+
+class TestCuts:
+    @given(st.lists(st.integers(0, 9), min_size=1).filter(sum), st.integers(1, 20))
+    def test_cover_every_user_once(self, sizes: list[int], pieces: int) -> None:
+        found = cut_users(sizes, pieces)
+        assert [user for first, stop in found for user in range(first, stop)] == [
+            *range(len(sizes))
+        ]
+        assert len(found) <= pieces
+
+    def test_share_the_work(self) -> None:
+        for pieces in (2, 4, 8):
+            sizes = [stop - first for first, stop in cut_users([1] * 800, pieces)]
+            assert len(sizes) == pieces
+            assert max(sizes) <= 800 // pieces + 1
+
+
+class TestEngine:
+    def test_no_thread_outlives_a_run(self) -> None:
+        before = ours()
+        select_partitions(
+            {user: ["a", "b"] for user in range(50)}, rho=1, delta=0.01, engine=MemoryEngine(4)
+        )
+        deadline = time.monotonic() + 10
+        while ours() - before and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert not ours() - before
+
+    def test_no_thread_outlives_a_failed_run(self) -> None:
+        def pairs() -> Iterator[tuple[int, list[str | int]]]:
+            for user in range(200_000):
+                yield user, [3 if user == 190_000 else "text"]
+
+        before = ours()
+        with pytest.raises(InputError, match="different types"):
+            select_partitions(pairs(), rho=1, delta=0.01, engine=MemoryEngine(4))
+        deadline = time.monotonic() + 10
+        while ours() - before and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert not ours() - before
+
+    @pytest.mark.parametrize("threads", [0, -1, 1.5, "2", True])
+    def test_bad_threads(self, threads: Any) -> None:
+        with pytest.raises(UsageError, match=f"threads must be .* got {threads!r}"):
+            MemoryEngine(threads=threads)
+
+    def test_is_a_value(self) -> None:
+        assert MemoryEngine(threads=3) == MemoryEngine(3)
+        assert MemoryEngine() == MemoryEngine(threads=None)

@@ -1,0 +1,154 @@
+"""Numbering: equal values get equal numbers, distinct values distinct ones, and all come back."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dp_sips.engines.blocks import combine, value_blocks
+from dp_sips.engines.memory.numbering import Table, Workers, new_column
+from dp_sips.privacy.noise import Key
+
+SCRAMBLER = Key.fresh().scrambler("test")
+SETTINGS = settings(
+    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+@pytest.fixture(params=[1, 2, 3, 16])
+def workers(request: pytest.FixtureRequest) -> Iterator[Workers]:
+    with ThreadPoolExecutor(4) as pool:
+        yield Workers(pool, request.param)
+
+
+class TestTable:
+    @SETTINGS
+    @given(
+        width=st.sampled_from([1, 2]),
+        seed=st.integers(0, 2**64 - 1),
+        batches=st.lists(
+            st.lists(st.tuples(st.integers(0, 40), st.integers(0, 3)), max_size=60), max_size=5
+        ),
+    )
+    def test_agrees_with_a_dict(
+        self, workers: Workers, width: int, seed: int, batches: list[Any]
+    ) -> None:
+        table = Table(width, seed, workers)
+        known: dict[tuple[Any, ...], Any] = {}
+        for batch in batches:
+            if not batch:
+                continue
+            words = np.array(batch, dtype=np.uint64)[:, :width].copy()
+            numbers, firsts = table.number(words)
+            new = {tuple(words[row]) for rows in firsts for row in rows}
+            assert new == {tuple(row) for row in words} - known.keys()
+            assert sum(map(len, firsts)) == len(new)
+            for row, number in zip(words, numbers, strict=True):
+                assert known.setdefault(tuple(row), number) == number
+        assert len(set(known.values())) == len(known)
+        if known:
+            assert max(known.values()) < table.size()
+            table.finish()
+            numbered = np.array(list(known.values()))
+            assert table.words(numbered).tolist() == [list(map(int, value)) for value in known]
+
+    @pytest.mark.parametrize(("width", "shards"), [(1, 1), (1, 3), (2, 2)])
+    def test_grows_beyond_a_million(self, width: int, shards: int) -> None:
+        """More than a million values, some met again, in batches of all sizes."""
+        with ThreadPoolExecutor(4) as pool:
+            self.check_growth(width, Workers(pool, shards))
+
+    @staticmethod
+    def check_growth(width: int, workers: Workers) -> None:
+        distinct = 1_050_000
+        values = np.arange(distinct, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        words = np.stack([values, values >> np.uint64(7)], axis=1)[:, :width]
+        table = Table(width, 99, workers)
+        cuts = np.unique(np.random.default_rng().integers(0, distinct, 12))
+        numbers = np.concatenate(
+            [
+                table.number(np.ascontiguousarray(part))[0]
+                for part in np.split(words, cuts)
+                if len(part)
+            ]
+        )
+        assert len(np.unique(numbers)) == distinct
+        again = np.random.default_rng().integers(0, distinct, 300_000)
+        found, firsts = table.number(np.ascontiguousarray(words[again]))
+        assert (found == numbers[again]).all()
+        assert not any(map(len, firsts))
+        assert numbers.max() < table.size()
+        table.finish()
+        assert (table.words(numbers) == words).all()
+
+    def test_one_shard_numbers_in_order_of_appearance(self) -> None:
+        with ThreadPoolExecutor(1) as pool:
+            table = Table(1, 5, Workers(pool, 1))
+            values = np.random.default_rng().integers(0, 5000, 20_000, dtype=np.uint64)
+            numbers, (firsts,) = table.number(values.reshape(-1, 1))
+        assert numbers[firsts].tolist() == list(range(len(firsts)))
+        assert firsts.tolist() == sorted(np.unique(values, return_index=True)[1].tolist())
+
+
+KINDS: dict[str, tuple[list[Any], list[Any]]] = {
+    "integers": ([[5, -5, 2**63 - 1, 0, 5]], [pa.int64()]),
+    "unsigned": ([[2**64 - 1, 0, 2**63, 0]], [pa.uint64()]),
+    "truth": ([[True, False, True]], [pa.bool_()]),
+    "text": ([["a", "", "a", "b" * 99, "b" * 98]], [pa.string()]),
+    "two": ([[1, 1, 2, 1], ["a", "b", "a", "a"]], [pa.int8(), pa.string()]),
+    "three": ([[1, 1, 1, 1], ["a", "b", "a", "a"], [b"", b"", b"x", b""]],
+              [pa.int8(), pa.string(), pa.binary()]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_columns_give_values_and_blocks_back(kind: str, workers: Workers) -> None:
+    values, kinds = KINDS[kind]
+    arrays: list[Any] = [pa.array(v, k) for v, k in zip(values, kinds, strict=True)]
+    column = new_column(kinds, nullable=False, seed=3, workers=workers, scrambler=SCRAMBLER)
+    numbers = column.number(arrays).astype(np.int64)
+    again = column.number([array.slice(1) for array in arrays])
+    assert again.tolist() == numbers[1:].tolist()
+    column.finish()
+    assert len(set(numbers.tolist())) == len(set(zip(*values, strict=True)))
+    assert [array.to_pylist() for array in column.values(numbers)] == values
+    blocks = combine([value_blocks(array, SCRAMBLER) for array in arrays], SCRAMBLER)
+    assert (column.blocks(numbers) == blocks).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nullable_columns(kind: str, workers: Workers) -> None:
+    values, kinds = KINDS[kind]
+    holed = [[None, *column, None] for column in values]
+    arrays: list[Any] = [pa.array(v, k) for v, k in zip(holed, kinds, strict=True)]
+    column = new_column(kinds, nullable=True, seed=3, workers=workers, scrambler=SCRAMBLER)
+    numbers = column.number(arrays).astype(np.int64)
+    column.finish()
+    assert [array.to_pylist() for array in column.values(numbers)] == holed
+    assert numbers[0] == numbers[-1]
+    blocks = combine([value_blocks(array, SCRAMBLER) for array in arrays], SCRAMBLER)
+    assert (column.blocks(numbers) == blocks).all()
+
+
+def test_dictionaries_that_look_alike_are_told_apart(workers: Workers) -> None:
+    """Numbers of one batch's dictionary must not serve the next batch's."""
+    column = new_column([pa.string()], nullable=False, seed=3, workers=workers, scrambler=SCRAMBLER)
+    indices: Any = pa.array([0, 1, 2])
+    for words in (
+        ["a", "b", "c"],
+        ["a", "b", "d"],
+        ["a", "b", "c"],
+        ["ab", "", "c"],
+        ["", "ab", "c"],
+    ):
+        batch = pa.DictionaryArray.from_arrays(indices, pa.array(words))
+        numbers = column.number([batch]).astype(np.int64)
+        assert [array.to_pylist() for array in column.values(numbers)] == [words]
+    sliced: Any = pa.DictionaryArray.from_arrays(indices, pa.array(["x", "a", "b", "c"]).slice(1))
+    numbers = column.number([sliced]).astype(np.int64)
+    assert column.values(numbers)[0].to_pylist() == ["a", "b", "c"]
