@@ -36,8 +36,9 @@ class MemoryEngine:
     threads: int | None = None
 
     def __post_init__(self) -> None:
-        if self.threads is not None and self.threads < 1:
-            raise UsageError(f"threads must be at least 1, got {self.threads}")
+        threads = 1 if self.threads is None else self.threads
+        if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+            raise UsageError(f"threads must be a whole number of at least 1, got {threads!r}")
 
     def load(
         self, source: Source, max_items: int, key: Key, progress: Progress
