@@ -38,7 +38,7 @@ ENOUGH = ("--user", "u", "--item", "i", "--epsilon", "1", "--delta", "1e-5")
         (("--mechanism", "sip"), ("unknown mechanism 'sip'", "'sips'")),
         (("--engine", "memry"), ("unknown engine 'memry'", "'memory'")),
         (("--engine", "reference", "--threads", "2"), ("--threads", "memory engine")),
-        (("--threads", "0"), ("threads must be at least 1", "got 0")),
+        (("--threads", "0"), ("threads must be", "at least 1", "got 0")),
         (("--nulls", "skip"), ("nulls must be one of", "'skip'")),
         (("--seed", "1"), ("--seed 1", "not private", "--insecure-test")),
         (("--insecure-test",), ("seed",)),

@@ -73,6 +73,29 @@ def test_an_interrupt_while_generating_leaves_no_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_interrupt_while_arrow_reads_is_no_crash(tmp_path: Path) -> None:
+    path, out = tmp_path / "d.csv", tmp_path / "o.csv"
+    path.write_bytes(b"user,item\n" + b"1234567,7654321\n" * 4_000_000)
+    flags = ("--engine", "reference", "-o", str(out))
+    process = start((sys.executable, "-c", READ_AND_TELL, "select", str(path), *ENOUGH, *flags))
+    assert process.stdout is not None
+    # Past the first batch: while pyarrow imports pandas for it, it swallows interrupts.
+    assert [process.stdout.readline() for _ in range(4)] == ["reading\n"] * 4
+    assert interrupted(process)
+    assert [path.name for path in tmp_path.iterdir()] == ["d.csv"]
+
+
+READ_AND_TELL = """
+import sys
+from dp_sips.cli import main
+from dp_sips.engines import reference
+value_blocks = reference.value_blocks
+def tell(*args):
+    print("reading", flush=True)
+    return value_blocks(*args)
+reference.value_blocks = tell
+sys.exit(main())
+"""
 RUN_AND_TELL = """
 import sys
 from dp_sips.cli import main
@@ -83,7 +106,7 @@ def tell(self, max_items):
     while True:
         weigh(self, max_items)
 ReferenceContributions.weigh = tell
-sys.exit(main(sys.argv[1:]))
+sys.exit(main())
 """
 
 
@@ -97,7 +120,12 @@ def test_an_interrupt_while_selecting_leaves_no_file(data: Path, tmp_path: Path)
 
 
 def start(argv: Sequence[str]) -> "subprocess.Popen[str]":
-    return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # A shell's background jobs ignore Ctrl-C, and what they start inherits that.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def has_content(folder: Path) -> bool:

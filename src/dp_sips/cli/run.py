@@ -10,17 +10,28 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from dp_sips.cli.parser import COMMANDS, command_parser, parse, top_parser
-from dp_sips.cli.streams import abandon_stdout, forgive_characters, say
+from dp_sips.cli.streams import abandon_stdout, forgive_characters, leave, say
 from dp_sips.errors import DpSipsError, InputError, UsageError, did_you_mean
 
 DONE, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code."""
+    """Run one command, by default that of this process, and return its exit code."""
+    if argv is not None:
+        return _guarded(list(argv))
+    code = _guarded(sys.argv[1:])
+    if code != DONE:
+        # Arrow's threads may still be reading, and Python aborts when it ends beneath them.
+        leave(code)
+    return code
+
+
+def _guarded(argv: list[str]) -> int:
+    """Run one command; turn what it raises into a line on stderr and a code."""
     forgive_characters()
     try:
-        code = _run(sys.argv[1:] if argv is None else list(argv))
+        code = _run(argv)
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader, such as head, has all that it wants.
