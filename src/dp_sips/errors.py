@@ -5,7 +5,8 @@
     ├── InputError    the data is wrong: a missing file or column, nulls, floats, a corrupt file
     └── OutputError   the release could not be written; nothing half-written is left behind
 
-The command line turns `UsageError`, `InputError` and `OutputError` into exit code 2.
+The command line turns `UsageError` and `InputError` into exit code 2, and `OutputError` into 1: an
+output path that is known to be impossible before any data is read is a `UsageError`.
 """
 
 import difflib
