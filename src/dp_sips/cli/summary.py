@@ -27,5 +27,5 @@ def _guarantee(selection: Selection) -> str:
     asked = selection.plan.asked
     words = str(selection.guarantee)
     if "epsilon" in asked:
-        words = f"({asked['epsilon']:g}, {asked['delta']:g})-differential privacy, {words},"
+        words = f"({asked['epsilon']:g}, {asked['delta']:g})-differential privacy"
     return f"Guarantee: {words} for one user with all of its items."
