@@ -1,0 +1,71 @@
+"""What comes back: public facts, and nothing that counts anybody."""
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+
+from dp_sips import Selection, Sips, select_partitions
+
+OPTIONS: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "max_items": 5}
+
+
+def select(users: int, **options: Any) -> Selection:
+    data = {user: ["all", f"only {user}"] for user in range(users)}
+    return select_partitions(data, **OPTIONS | options)
+
+
+def test_public_attributes_are_pinned() -> None:
+    """A new attribute must be argued for: does it say more than the items do?"""
+    selection = select(200)
+    public = {name for name in dir(selection) if not name.startswith("_")}
+    assert public == {"items", "plan", "private", "guarantee", "certificate", "to_json"}
+    assert {field.name for field in dataclasses.fields(selection)} == {
+        "items", "plan", "private", "_facts",
+    }  # fmt: skip
+
+
+def test_certificate_is_pinned() -> None:
+    certificate = select(200).certificate
+    assert set(certificate) == {
+        "software", "private", "neighbours", "asked", "spent", "mechanism", "max_items", "rounds",
+        "nulls", "items",
+    }  # fmt: skip
+    assert certificate["asked"] == {"epsilon": 1.0, "delta": 1e-6}
+    assert set(certificate["spent"]) == {"statement", "rho", "threshold_delta", "sampler_loss"}
+    assert certificate["mechanism"] == {"name": "sips", "rounds": 3, "ratio": 1 / 3}
+    assert certificate["items"] == {"item": "large_string"}
+    assert certificate["private"] is True
+    assert [set(row) for row in certificate["rounds"]] == [
+        {"round", "rho", "delta", "sigma", "threshold"}
+    ] * 3
+
+
+@pytest.mark.parametrize("engine", ["memory", "reference"])
+def test_certificate_does_not_depend_on_the_data(engine: str) -> None:
+    one, other = select(200, engine=engine), select(317, engine=engine)
+    assert one.certificate == other.certificate
+    assert one._facts == other._facts
+
+
+def test_json_is_the_certificate() -> None:
+    selection = select(200, mechanism=Sips(rounds=2), seed=1, insecure_test=True)
+    assert json.loads(selection.to_json()) == selection.certificate
+    assert selection.certificate["private"] is False
+
+
+def test_repr_shows_no_facts_beyond_the_items() -> None:
+    assert "_facts" not in repr(select(200))
+
+
+def test_guarantee_is_the_plans() -> None:
+    selection = select(200)
+    assert selection.guarantee == selection.plan.guarantee
+    assert selection.guarantee.epsilon(delta=1e-6) <= 1.0
+
+
+def test_is_frozen() -> None:
+    selection: Any = select(200)
+    with pytest.raises(AttributeError):
+        selection.private = False
