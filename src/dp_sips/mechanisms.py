@@ -7,6 +7,9 @@ from typing import ClassVar, Protocol
 
 from dp_sips.errors import UsageError, did_you_mean
 
+# Shares further apart than e⁶⁰⁰ are none, or infinite, as floats.
+_LARGEST_LOG = 600
+
 
 class Mechanism(Protocol):
     """A way to choose items: named, frozen, and free of data."""
@@ -57,6 +60,10 @@ class Sips:
             raise UsageError(f"ratio must be a number, got {self.ratio!r}")
         if not 0 < self.ratio < math.inf:
             raise UsageError(f"ratio must be positive and finite, got {self.ratio}")
+        if abs(math.log(self.ratio)) * (self.rounds - 1) > _LARGEST_LOG:
+            raise UsageError(
+                f"ratio must be nearer to 1 for {self.rounds} rounds, got {self.ratio}"
+            )
 
     def shares(self) -> tuple[float, ...]:
         """Return r^(I−1−i) for round i: Algorithm 3, lines 3–6, before they are normalised."""

@@ -8,6 +8,7 @@ are found, the others' weight grows, and the chance with it.
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -75,8 +76,7 @@ class Plan:
 
     def users_needed(self, probability: float, items_per_user: int = 1) -> int:
         """Return how many users must hold an item, for it to be released with this probability."""
-        if isinstance(probability, bool) or not 0 < probability < 1:
-            raise UsageError(f"probability must be in (0, 1), got {probability}")
+        probability = _probability(probability)
         low, high = 0, 1
         while self.release_probability(high, items_per_user) < probability:
             low, high = high, 2 * high
@@ -170,10 +170,16 @@ def _budget(
     return budget, {"epsilon": epsilon, "delta": delta}
 
 
-def _whole(name: str, value: int, least: int) -> int:
-    if isinstance(value, bool) or int(value) != value or value < least:
+def _whole(name: str, value: object, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
         raise UsageError(f"{name} must be a whole number of at least {least}, got {value!r}")
     return int(value)
+
+
+def _probability(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1:
+        raise UsageError(f"probability must be in (0, 1), got {value!r}")
+    return float(value)
 
 
 def _binomial(trials: int, chance: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
