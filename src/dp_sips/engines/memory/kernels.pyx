@@ -61,28 +61,37 @@ cdef class Shard:
     def __init__(self, uint32_t shard, uint32_t shards, uint32_t width, uint64_t seed):
         self.shard, self.shards, self.width, self.seed = shard, shards, width, seed
         self.count = 0
-        self._new_slots(1 << 13)
-
-    def _new_slots(self, uint64_t capacity):
         # numpy asks the system for huge pages, which makes random access much cheaper.
-        self._slots = np.zeros(capacity, dtype=np.uint64)
+        self._slots = np.zeros(1 << 13, dtype=np.uint64)
+        self._use_slots()
+
+    def _use_slots(self):
         cdef uint64_t[::1] slots = self._slots
         self.slots = &slots[0]
-        self.mask = capacity - 1
+        self.mask = slots.shape[0] - 1
 
-    def _grow_slots(self):
-        cdef uint64_t i, at, capacity = self.mask + 1
-        cdef uint64_t *old = self.slots
-        keep = self._slots
-        self._new_slots(capacity * 2)
+    def _double(self):
+        """Double the table in place: a second one would be as much fresh memory again.
+
+        Slots are emptied and their contents put back one by one, starting behind a free slot. A
+        content's new home is its old one or lies in the new half, so it is put back at or before
+        its old place, or in the new half, and never behind a slot that has still to be emptied.
+        """
+        cdef uint64_t i, at, place, slot, first = 0, old = self.mask + 1
+        self._slots.resize(2 * old, refcheck=False)
+        self._use_slots()
         with nogil:
-            for i in range(capacity):
-                if old[i]:
-                    at = old[i] & self.mask
-                    while self.slots[at]:
-                        at = (at + 1) & self.mask
-                    self.slots[at] = old[i]
-        del keep
+            while self.slots[first]:
+                first += 1
+            for i in range(first + 1, first + old):
+                at = i & (old - 1)
+                slot = self.slots[at]
+                if slot:
+                    self.slots[at] = 0
+                    place = slot & self.mask
+                    while self.slots[place]:
+                        place = (place + 1) & self.mask
+                    self.slots[place] = slot
 
     def free(self):
         """Give the slots' memory back; no more values are coming."""
@@ -104,7 +113,7 @@ cdef class Shard:
             while start < rows:
                 if (self.count + BLOCK) * <uint64_t>20 > (self.mask + 1) * 17:
                     with gil:
-                        self._grow_slots()
+                        self._double()
                 new += self._number(
                     &values[0, 0], &words[0, 0], self.width, start, min(start + BLOCK, rows),
                     &numbers[0], &firsts[0] + new,
