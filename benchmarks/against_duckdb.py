@@ -1,7 +1,7 @@
 """dp-sips against the plain, non-private count in DuckDB, on the same file in the same run.
 
-    python benchmarks/against_duckdb.py --users 2000000
-    python benchmarks/against_duckdb.py --file words.parquet     (columns user and item)
+python benchmarks/against_duckdb.py --users 2000000
+python benchmarks/against_duckdb.py --file words.parquet     (columns user and item)
 """
 
 import argparse
@@ -10,9 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from contenders import duckdb_count_distinct, duckdb_distinct_first, ours
-from measure import contest, measure
-
-from dp_sips.synthetic import write_synthetic
+from measure import contest, measure, synthetic
 
 
 def main() -> None:
@@ -23,15 +21,9 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        files = options.file or [_synthetic(Path(folder), options.users)]
+        files = options.file or [synthetic(Path(folder), options.users)]
         for file in files:
             _compare(file, options.repeats)
-
-
-def _synthetic(folder: Path, users: int) -> Path:
-    path = folder / f"synthetic_{users}.parquet"
-    write_synthetic(path, users=users, seed=0)
-    return path
 
 
 def _compare(file: Path, repeats: int) -> None:

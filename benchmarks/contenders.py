@@ -12,7 +12,7 @@ def ours(path: str, mechanism: str = "sips") -> Callable[[], int]:
 
     select: Any = dp_sips.select_partitions
     settings = {"user": "user", "item": "item", "rho": 0.1, "delta": 1e-5, "max_items": 100}
-    return lambda: select(path, mechanism=mechanism, progress=False, **settings).items.num_rows  # type: ignore[no-any-return]
+    return lambda: select(path, mechanism=mechanism, progress=False, **settings).items.num_rows
 
 
 def duckdb_count_distinct(path: str) -> Callable[[], int]:

@@ -1,6 +1,6 @@
 """Time per row as the synthetic data grows: linear means that the last column stays level.
 
-    python benchmarks/growth.py --users 100000 1000000 8000000
+python benchmarks/growth.py --users 100000 1000000 8000000
 """
 
 import argparse
@@ -10,23 +10,22 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 from contenders import ours
-from measure import contest, measure
-
-from dp_sips.synthetic import write_synthetic
+from measure import contest, measure, synthetic
 
 
 def main() -> None:
     """Print a row for each size."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--users", type=int, nargs="+", default=[100_000, 500_000, 2_000_000, 8_000_000])
+    parser.add_argument(
+        "--users", type=int, nargs="+", default=[100_000, 500_000, 2_000_000, 8_000_000]
+    )
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
     print("| users | rows | seconds | peak MB | ns per row |")
     print("|---|---|---|---|---|")
     for users in options.users:
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "synthetic.parquet"
-            write_synthetic(path, users=users, seed=0)
+            path = synthetic(Path(folder), users)
             rows = pq.ParquetFile(path).metadata.num_rows
             run = contest({"": partial(measure, ours, str(path))}, options.repeats)[""]
         per_row = run.seconds / rows * 1e9

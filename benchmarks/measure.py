@@ -4,10 +4,14 @@ import multiprocessing
 import resource
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
+
+from dp_sips.progress import Progress
+from dp_sips.synthetic import write_synthetic
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,7 @@ def measure(call: Callable[..., Callable[[], Any]], *args: Any) -> Measured:
     return measured
 
 
-def contest(calls: dict[str, Callable[[], Measured]], repeats: int) -> dict[str, Measured]:
+def contest(calls: Mapping[str, Callable[[], Measured]], repeats: int) -> dict[str, Measured]:
     """Run each call `repeats` times, in turns, and return the median time of each."""
     runs: dict[str, list[Measured]] = {name: [] for name in calls}
     for _ in range(repeats):
@@ -50,7 +54,17 @@ def contest(calls: dict[str, Callable[[], Measured]], repeats: int) -> dict[str,
     }
 
 
-def _work(sender: Connection, call: Callable[..., Callable[[], Any]], args: tuple[Any, ...]) -> None:
+def synthetic(folder: Path, users: int) -> Path:
+    """Write the paper's synthetic data of so many users into the folder."""
+    path = folder / f"synthetic_{users}.parquet"
+    with path.open("wb") as sink:
+        write_synthetic(sink, users, seed=0, progress=Progress())
+    return path
+
+
+def _work(
+    sender: Connection, call: Callable[..., Callable[[], Any]], args: tuple[Any, ...]
+) -> None:
     ready = call(*args)
     start = time.perf_counter()
     result = ready()

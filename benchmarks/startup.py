@@ -1,6 +1,6 @@
 """How long the first second feels: importing the package, and selecting from a small file.
 
-    python benchmarks/startup.py
+python benchmarks/startup.py
 """
 
 import statistics
@@ -10,14 +10,13 @@ import tempfile
 import time
 from pathlib import Path
 
-from dp_sips.synthetic import write_synthetic
+from measure import synthetic
 
 
 def main() -> None:
     """Print the median of five runs of each."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "small.parquet"
-        write_synthetic(path, users=180, seed=0)  # about 10,000 rows
+        path = synthetic(Path(folder), users=180)  # about 10,000 rows
         select = [
             *("-m", "dp_sips", "select", str(path), "--user", "user", "--item", "item"),
             *("--epsilon", "1", "--delta", "1e-6", "--quiet", "-o", str(path.with_suffix(".csv"))),

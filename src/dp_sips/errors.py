@@ -12,6 +12,8 @@ output path that is known to be impossible before any data is read is a `UsageEr
 import difflib
 from collections.abc import Iterable
 
+_SHOWN = 20
+
 
 class DpSipsError(Exception):
     """Base of every error that this package raises on purpose."""
@@ -36,5 +38,5 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     near = [lowered[m] for m in difflib.get_close_matches(name.lower(), lowered, n=3, cutoff=0.6)]
     if near:
         return "did you mean " + " or ".join(repr(n) for n in near) + "?"
-    shown = ", ".join(repr(n) for n in names[:20]) + (", …" if len(names) > 20 else "")
+    shown = ", ".join(repr(n) for n in names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
     return f"known: {shown}" if names else "there are none"

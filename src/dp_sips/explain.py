@@ -15,13 +15,13 @@ def _promise(plan: Plan) -> str:
     spent = plan.guarantee
     lines = [
         f"{plan.mechanism.name} with {asked}, at most {plan.max_items} items of each user.",
-        "Whoever sees the released items can hardly tell whether any one user, with all of its",
-        f"items, was in the data: the release is {spent}.",
+        "Whoever sees the released items can hardly tell whether any one user, with all",
+        "of its items, was in the data. The release is",
+        f"  {spent}",
     ]
     if "epsilon" in plan.asked:
-        lines[-1] = (
-            f"items, was in the data: the release is ({plan.asked['epsilon']:g}, "
-            f"{plan.asked['delta']:g})-DP and {spent}."
+        lines.append(
+            f"  ({plan.asked['epsilon']:g}, {plan.asked['delta']:g})-differentially private"
         )
     return "\n".join(lines)
 
@@ -34,8 +34,8 @@ def _rounds(plan: Plan) -> str:
         for row in plan.table()
     ]
     words = (
-        "A user with k items gives 1/√k to each. An item is released in the first round in which\n"
-        "its weight plus noise reaches the threshold; it then leaves the users' sets."
+        "A user with k items gives 1/√k to each. An item is released in the first round\n"
+        "in which its weight plus noise reaches the threshold; then it leaves the sets."
     )
     return "\n".join((words, head, *rows))
 
@@ -44,9 +44,10 @@ def _chances(plan: Plan) -> str:
     sizes = [m for m in _SIZES if m <= plan.max_items]
     if plan.max_items not in sizes and plan.max_items < _SIZES[-1]:
         sizes.append(plan.max_items)
-    return "\n".join(
-        f"With these settings an item needs about {plan.users_needed(0.5, m):,} users "
-        f"(each holding {m} item{'s' * (m > 1)}) for a 50 % chance, "
-        f"{plan.users_needed(0.95, m):,} for 95 %."
+    head = "With these settings an item needs about"
+    rows = [
+        f"  {plan.users_needed(0.5, m):,} users for a 50 % chance, "
+        f"{plan.users_needed(0.95, m):,} for 95 %, each holding {m} item{'s' * (m > 1)}"
         for m in sizes
-    )
+    ]
+    return "\n".join((head, *rows))

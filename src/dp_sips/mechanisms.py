@@ -2,10 +2,11 @@
 
 import math
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from typing import ClassVar, Protocol
 
 from dp_sips.errors import UsageError, did_you_mean
+from dp_sips.privacy.budget import check_number
 
 # Shares further apart than e⁶⁰⁰ are none, or infinite, as floats.
 _LARGEST_LOG = 600
@@ -54,11 +55,8 @@ class Sips:
     name: ClassVar[str] = "sips"
 
     def __post_init__(self) -> None:
-        if isinstance(self.rounds, bool) or not isinstance(self.rounds, Integral) or self.rounds < 1:
-            raise UsageError(f"rounds must be a whole number of at least 1, got {self.rounds!r}")
-        if isinstance(self.ratio, bool) or not isinstance(self.ratio, Real):
-            raise UsageError(f"ratio must be a number, got {self.ratio!r}")
-        if not 0 < self.ratio < math.inf:
+        check_rounds(self.rounds)
+        if not 0 < check_number("ratio", self.ratio) < math.inf:
             raise UsageError(f"ratio must be positive and finite, got {self.ratio}")
         if abs(math.log(self.ratio)) * (self.rounds - 1) > _LARGEST_LOG:
             raise UsageError(
@@ -68,6 +66,12 @@ class Sips:
     def shares(self) -> tuple[float, ...]:
         """Return r^(I−1−i) for round i: Algorithm 3, lines 3–6, before they are normalised."""
         return tuple(self.ratio ** (self.rounds - 1 - i) for i in range(self.rounds))
+
+
+def check_rounds(rounds: object) -> None:
+    """Refuse anything but a whole number of at least 1."""
+    if isinstance(rounds, bool) or not isinstance(rounds, Integral) or int(rounds) < 1:
+        raise UsageError(f"rounds must be a whole number of at least 1, got {rounds!r}")
 
 
 MECHANISMS: dict[str, type[Mechanism]] = {m.name: m for m in (WeightedGaussian, Sips)}

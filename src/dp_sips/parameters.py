@@ -1,4 +1,4 @@
-"""Names that other libraries give to our parameters, so that an error can say which one is meant."""
+"""Names that other libraries give to our parameters, so that an error can say which is meant."""
 
 from collections.abc import Mapping
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""A plan: the rounds of a release, computed from public parameters alone, before any data is touched.
+"""A plan: the rounds of a release, computed from public parameters before any data is touched.
 
 A plan can be printed, explained, tested and audited. What it says about chances is exact for an
 item held by n users with m items each, as long as none of their other items is found; where some
@@ -56,9 +56,7 @@ class Plan:
     def guarantee(self) -> Guarantee:
         """What the release spends, all rounds together."""
         spent = compose(Budget(r.rho, r.delta) for r in self.rounds)
-        return Guarantee(
-            spent.rho, spent.delta, sampler_loss(len(self.rounds), self.max_items)
-        )
+        return Guarantee(spent.rho, spent.delta, sampler_loss(len(self.rounds), self.max_items))
 
     def release_probability(self, users: int, items_per_user: int = 1) -> float:
         """Return the chance of an item that `users` users hold, each with `items_per_user` items.
@@ -72,7 +70,7 @@ class Plan:
             return float(self._chance(np.array([float(users)]), items)[0])
         present = self.max_items / items
         holders, odds = _binomial(users, present)
-        return float(min(1.0, odds @ self._chance(holders, self.max_items)))
+        return min(1.0, float(odds @ self._chance(holders, self.max_items)))
 
     def users_needed(self, probability: float, items_per_user: int = 1) -> int:
         """Return how many users must hold an item, for it to be released with this probability."""
@@ -90,7 +88,7 @@ class Plan:
 
     def explain(self) -> str:
         """Say in plain words what will happen; nothing in it depends on data."""
-        from dp_sips.explain import explain  # noqa: PLC0415 (words are not needed to run)
+        from dp_sips.explain import explain
 
         return explain(self)
 
@@ -104,7 +102,7 @@ class Plan:
 
     def _chance(self, holders: NDArray[np.float64], items: int) -> NDArray[np.float64]:
         """Return 1 − Π_i Φ((T_i − n·w)/σ_i) for each number n of holders; none, no chance."""
-        from scipy.special import log_ndtr  # noqa: PLC0415 (slow to import)
+        from scipy.special import log_ndtr
 
         weights = holders * (weight(items) / UNIT)
         missed = sum(log_ndtr((r.threshold - weights) / r.sigma) for r in self.rounds)
@@ -155,7 +153,9 @@ def _budget(
         given = "both" if epsilon is not None else "neither"
         raise UsageError(f"give either epsilon or rho, together with delta; got {given}")
     if delta is None:
-        raise UsageError("delta is missing: give one well below 1 / (number of users), such as 1e-6")
+        raise UsageError(
+            "delta is missing: give one well below 1 / (number of users), such as 1e-6"
+        )
     delta = check_delta(delta)
     if rho is not None:
         budget = Budget.from_rho(rho, delta)
@@ -183,8 +183,8 @@ def _probability(value: object) -> float:
 
 
 def _binomial(trials: int, chance: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the likely values of a binomial and their probabilities; the rest weigh below 1e-15."""
-    from scipy.special import gammaln  # noqa: PLC0415 (slow to import)
+    """Return the likely values of a binomial and their probabilities; the rest is below 1e-15."""
+    from scipy.special import gammaln
 
     mean = trials * chance
     reach = 9 * math.sqrt(mean * (1 - chance)) + 40

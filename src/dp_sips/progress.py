@@ -24,10 +24,15 @@ class Progress:
         if not self.show:
             yield Bar(None)
             return
-        from tqdm import tqdm  # noqa: PLC0415 (only a terminal needs it)
+        from tqdm import tqdm
 
         with tqdm(
-            total=total, desc=f"{what:<20}", unit=unit, unit_scale=True, leave=False, dynamic_ncols=True
+            total=total,
+            desc=f"{what:<20}",
+            unit=unit,
+            unit_scale=True,
+            leave=False,
+            dynamic_ncols=True,
         ) as shown:
             yield Bar(shown)
 
@@ -46,5 +51,6 @@ class Bar:
         self._shown = shown
 
     def __call__(self, done: int) -> None:
+        """Move the bar on."""
         if self._shown is not None:
             self._shown.update(done)

@@ -89,7 +89,9 @@ def select_partitions(
 def _key(seed: int | None, *, insecure_test: bool) -> Key:
     if seed is None:
         if insecure_test:
-            raise UsageError("insecure_test=True makes sense only with a seed: give one, or neither")
+            raise UsageError(
+                "insecure_test=True makes sense only with a seed: give one, or neither"
+            )
         return Key.fresh()
     if not insecure_test:
         raise UsageError(

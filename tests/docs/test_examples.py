@@ -13,7 +13,7 @@ PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 
 
 def fenced(page: Path) -> list[tuple[str, str]]:
-    return re.findall(r"^```(python|console)\n(.*?)^```", page.read_text(), flags=re.M | re.S)
+    return re.findall(r"(?ms)^```(python|console)\n(.*?)^```", page.read_text())
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -1,4 +1,4 @@
-"""What every engine can do: load contributions, weigh items, ask for verdicts, remove what was found.
+"""What every engine can do: load contributions, weigh items, get verdicts, remove what was found.
 
 The duties that the privacy argument puts on an engine are in privacy/README.md. The engines agree
 to the bit: the same key and the same data give the same weights and the same release.

@@ -18,8 +18,11 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from dp_sips.privacy.noise import Blocks, Scrambler
+
+Words = NDArray[np.uint64]
 
 INTEGER: Final = np.uint64(0xF0 << 56)
 NULL: Final = np.uint64(0xF1 << 56)
@@ -34,18 +37,18 @@ def value_blocks(values: pa.Array, scrambler: Scrambler) -> Blocks:
         entries = value_blocks(values.dictionary, scrambler)
         # A row without a value still needs an entry to point to, and there may be none.
         entries = np.vstack((entries, np.zeros((1, 2), dtype=np.uint64)))
-        blocks = entries[pc.fill_null(values.indices, 0).to_numpy()]
+        blocks: Blocks = entries[flat(pc.fill_null(values.indices, 0))]
     elif is_integer_like(values.type):
         blocks = integer_blocks(integer_words(values))
     else:
         blocks = _bytes_blocks(values, scrambler)
     if values.null_count:
-        blocks[pc.is_null(values).to_numpy(zero_copy_only=False)] = (0, NULL)
+        blocks[_is_null(values)] = (0, NULL)
     return blocks
 
 
 def combine(columns: Sequence[Blocks], scrambler: Scrambler) -> Blocks:
-    """Return one block for each row of several columns of blocks; a single column stays as it is."""
+    """Return one block for each row of several columns of blocks; a single one stays as it is."""
     if len(columns) == 1:
         return columns[0]
     state = np.zeros_like(columns[0])
@@ -58,10 +61,12 @@ def is_integer_like(kind: pa.DataType) -> bool:
     """Whether values of this type are numbers of at most 64 bits, decimals aside."""
     if pa.types.is_dictionary(kind):
         return is_integer_like(kind.value_type)
-    return pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_temporal(kind)
+    return bool(
+        pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_temporal(kind)
+    )
 
 
-def integer_words(values: pa.Array) -> np.ndarray[Any, np.dtype[np.uint64]]:
+def integer_words(values: pa.Array) -> Words:
     """Return each integer-like value as 64 bits; a null as 0."""
     if pa.types.is_boolean(values.type):
         values = values.cast(pa.uint8())
@@ -69,12 +74,28 @@ def integer_words(values: pa.Array) -> np.ndarray[Any, np.dtype[np.uint64]]:
         values = values.view(pa.int32() if values.type.bit_width == 32 else pa.int64())  # noqa: PLR2004
     if values.null_count:
         values = pc.fill_null(values, 0)
-    return values.to_numpy().astype(np.int64, copy=False).view(np.uint64)
+    return flat(values).astype(np.int64, copy=False).view(np.uint64)
 
 
-def integers_from_words(
-    words: np.ndarray[Any, np.dtype[np.uint64]], kind: pa.DataType
-) -> pa.Array:
+def flat(integers: pa.Array) -> NDArray[Any]:
+    """Return an Arrow array of integers without nulls as a numpy array, without a copy.
+
+    Arrow's own to_numpy imports pandas where that is installed, which takes half a second.
+    """
+    kind = "i" if pa.types.is_signed_integer(integers.type) else "u"
+    dtype = np.dtype(f"{kind}{integers.type.bit_width // 8}")
+    if not len(integers):
+        return np.empty(0, dtype)
+    return np.frombuffer(
+        integers.buffers()[1], dtype, len(integers), integers.offset * dtype.itemsize
+    )
+
+
+def _is_null(values: pa.Array) -> NDArray[np.bool_]:
+    return flat(pc.is_null(values).cast(pa.uint8())).view(np.bool_)
+
+
+def integers_from_words(words: Words, kind: pa.DataType) -> pa.Array:
     """Undo `integer_words` for values of type `kind`; those of a dictionary type come decoded."""
     if pa.types.is_dictionary(kind):
         return integers_from_words(words, kind.value_type)
@@ -86,7 +107,7 @@ def integers_from_words(
     return pa.array(numbers.astype(storage)).view(kind)
 
 
-def integer_blocks(words: np.ndarray[Any, np.dtype[np.uint64]]) -> Blocks:
+def integer_blocks(words: Words) -> Blocks:
     """Return the blocks of integer-like values, given as 64 bits."""
     blocks = np.empty((len(words), 2), dtype=np.uint64)
     blocks[:, 0] = words
@@ -116,7 +137,7 @@ def _bytes_of(values: pa.Array) -> tuple[Any, Any, Any]:
     data = np.concatenate((data, np.zeros(16, dtype=np.uint8)))
     lengths = np.diff(offsets)
     if values.null_count:
-        lengths = np.where(pc.is_null(values).to_numpy(zero_copy_only=False), 0, lengths)
+        lengths = np.where(_is_null(values), 0, lengths)
     return data, offsets[:-1], lengths
 
 

@@ -1,1 +1,1 @@
-"""The reviewed place: everything that the guarantee rests on. Start with README.md beside this file."""
+"""The reviewed place: all that the guarantee rests on. Start with README.md beside this file."""

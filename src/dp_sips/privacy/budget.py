@@ -234,7 +234,7 @@ def check_epsilon(epsilon: float) -> float:
 
 def check_delta(delta: float) -> float:
     """Return δ as a float; it must lie strictly between 0 and 1."""
-    number = _number("delta", delta)
+    number = check_number("delta", delta)
     if not 0 < number < 1:
         raise UsageError(f"delta must be in (0, 1), got {delta}")
     return number
@@ -251,7 +251,7 @@ def check_accounting(accounting: str) -> None:
 
 
 def _check_threshold_delta(threshold_delta: float, delta: float) -> float:
-    number = _number("threshold_delta", threshold_delta)
+    number = check_number("threshold_delta", threshold_delta)
     if not 0 < number < delta:
         raise UsageError(
             f"threshold_delta must be in (0, {delta}), a part of delta, got {threshold_delta}"
@@ -264,13 +264,13 @@ def _check_share(share: float) -> float:
 
 
 def _check_positive(name: str, value: float) -> float:
-    number = _number(name, value)
+    number = check_number(name, value)
     if not 0 < number < math.inf:
         raise UsageError(f"{name} must be positive and finite, got {value}")
     return number
 
 
-def _number(name: str, value: object) -> float:
+def check_number(name: str, value: object) -> float:
     """Return a real number as a float; True is not one, and neither is "1e-6"."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise UsageError(f"{name} must be a number, got {value!r}")
@@ -317,7 +317,7 @@ def _clip(beta: float) -> float:
 
 def _erfcx(x: float) -> float:
     # scipy.special takes longer to import than all the rest of this package.
-    from scipy.special import erfcx  # noqa: PLC0415
+    from scipy.special import erfcx
 
     return float(erfcx(x))
 

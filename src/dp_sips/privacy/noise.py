@@ -68,7 +68,7 @@ class Key:
 
 
 class Scrambler:
-    """AES-128 on columns of blocks: equal blocks give equal bits, distinct ones independent bits."""
+    """AES-128 on columns of blocks: equal blocks give equal bits, others independent bits."""
 
     __slots__ = ("_key",)
 

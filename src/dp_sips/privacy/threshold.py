@@ -69,6 +69,6 @@ def _threshold_of(budget: Budget, items: int) -> float:
 
 def _normal_quantile(log_probability: float) -> float:
     # The logarithm keeps what (1−δ)^{1/k} would round to 1; scipy.special is slow to import.
-    from scipy.special import ndtri_exp  # noqa: PLC0415
+    from scipy.special import ndtri_exp
 
     return float(ndtri_exp(log_probability))

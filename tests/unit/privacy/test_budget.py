@@ -176,7 +176,8 @@ class TestConversions:
     @given(budgets, epsilons)
     def test_delta_is_the_sum_of_its_parts_rounded_up(self, budget: Budget, epsilon: float) -> None:
         own = Fraction(budget.delta)
-        gaussian = own + Fraction(gaussian_delta(epsilon, math.sqrt(2 * budget.rho)))
+        mu = math.sqrt(2 * budget.rho) * (1 + 2.0**-49)  # rounded up, as delta_at does
+        gaussian = own + Fraction(gaussian_delta(epsilon, mu))
         corollary_1 = own + (1 - own) * Fraction(zcdp_delta(epsilon, budget.rho))
         assert min(gaussian, Fraction(1)) <= budget.delta_at(epsilon) <= gaussian * (1 + 1e-9)
         computed = budget.delta_at(epsilon, "zcdp")

@@ -4,6 +4,7 @@ Three stages run at the same time, each in a thread of its own: the source reads
 columns are numbered, and repeats are dropped. Only numbers are kept, four bytes a pair.
 """
 
+import itertools
 import queue
 import threading
 from collections.abc import Iterable, Iterator
@@ -68,6 +69,7 @@ def ahead(steps: Iterable[T], depth: int = 4) -> Iterator[T]:
                 return results.put(result, timeout=0.1)
             except queue.Full:
                 continue
+        return None
 
     def work() -> None:
         try:
@@ -183,11 +185,11 @@ def cuts(ends: NDArray[np.uint64], pieces: int) -> list[tuple[int, int]]:
     marks = np.linspace(0, float(ends[-1]), pieces + 1)[1:-1]
     inner = np.searchsorted(ends, marks.astype(np.uint64))
     edges = np.unique(np.concatenate(([0], inner, [len(ends)])))
-    return [(int(a), int(b)) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return [(int(a), int(b)) for a, b in itertools.pairwise(edges)]
 
 
 def _sizes(users: Numbers, lengths: Numbers, user_count: int) -> NDArray[np.uint64]:
-    """Return the number of pairs kept of each user. (Sums below 2⁵³ are exact in floats.)"""
+    """Return the number of pairs kept of each user. (Sums below 2⁵³ are exact in floats.)."""
     return np.bincount(users, weights=lengths, minlength=user_count).astype(np.uint64)
 
 

@@ -14,11 +14,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dp_sips.engines import blocks as blk
+from dp_sips.engines.blocks import Words
 from dp_sips.engines.memory import kernels
 from dp_sips.privacy.noise import Blocks, Scrambler
 
 Numbers = NDArray[np.uint32]
-Words = NDArray[np.uint64]
 
 
 class Column(Protocol):
@@ -147,9 +147,11 @@ class BlockColumn:
         entries = self._number_entries(array.dictionary)
         if array.null_count:
             null = self._number_new(pa.nulls(1, array.dictionary.type))
-            array, entries = array.indices.fill_null(len(entries)), np.append(entries, null)
-            return entries[array.to_numpy()]
-        return entries[array.indices.to_numpy()]
+            indices, entries = array.indices.fill_null(len(entries)), np.append(entries, null)
+        else:
+            indices = array.indices
+        numbers: Numbers = entries[blk.flat(indices)]
+        return numbers
 
     def _number_entries(self, dictionary: pa.Array) -> Numbers:
         # Batches of one Parquet row group share one dictionary: it need be numbered only once.
