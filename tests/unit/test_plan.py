@@ -226,7 +226,9 @@ class TestSimulation:
     be seen as wrong.
     """
 
-    @pytest.mark.parametrize("mechanism", [WeightedGaussian(), Sips(rounds=3)])
+    @pytest.mark.parametrize(
+        "mechanism", [WeightedGaussian(), Sips(rounds=3), Sips(rounds=4, ratio=1.0)]
+    )
     @pytest.mark.parametrize("items", [1, 5, 30])
     def test_chances_come_true(self, mechanism: Any, items: int) -> None:
         made = plan(mechanism, rho=2.0, delta=1e-7, max_items=5)
