@@ -20,7 +20,9 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="data sets; all in the folder unless named")
     options = parser.parse_args()
     names = options.names or sorted(path.stem for path in options.data.glob("*.parquet"))
-    print(f"| data, mean of {options.runs} runs (± standard deviation) | weighted-gaussian | sips |")
+    print(
+        f"| data, mean of {options.runs} runs (± standard deviation) | weighted-gaussian | sips |"
+    )
     print("|---|---|---|")
     for name in names:
         path = options.data / f"{name}.parquet"

@@ -44,10 +44,9 @@ def _chances(plan: Plan) -> str:
     sizes = [m for m in _SIZES if m <= plan.max_items]
     if plan.max_items not in sizes and plan.max_items < _SIZES[-1]:
         sizes.append(plan.max_items)
-    head = "With these settings an item needs about"
-    rows = [
-        f"  {plan.users_needed(0.5, m):,} users for a 50 % chance, "
-        f"{plan.users_needed(0.95, m):,} for 95 %, each holding {m} item{'s' * (m > 1)}"
+    return "\n".join(
+        f"With these settings an item needs about {plan.users_needed(0.5, m):,} users "
+        f"(each holding {m} item{'s' * (m > 1)})\n"
+        f"for a 50 % chance, {plan.users_needed(0.95, m):,} for 95 %."
         for m in sizes
-    ]
-    return "\n".join((head, *rows))
+    )

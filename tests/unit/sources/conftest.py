@@ -14,7 +14,7 @@ def rows_of(source: Source) -> Rows:
     """Count the rows of a source, and check what every batch promises."""
     rows: Rows = Counter()
     for batch in source.batches():
-        assert 0 < batch.num_rows <= 1 << 17
+        assert 0 < batch.num_rows <= 1 << 18
         assert batch.schema.names == ["user", *source.item_schema.names]
         batch.validate(full=True)
         for column, kind in zip(

@@ -149,7 +149,7 @@ def test_large_tables_come_in_batches(kind: str) -> None:
     data = makers[kind]({"u": list(range(300_000)), "i": list(range(300_000))})
     sizes = [batch.num_rows for batch in open_source(data, user="u", item="i").batches()]
     assert sum(sizes) == 300_000
-    assert max(sizes) <= 1 << 17
+    assert max(sizes) <= 1 << 18
 
 
 PANDAS: dict[str, Any] = {
