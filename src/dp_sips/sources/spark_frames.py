@@ -1,0 +1,80 @@
+"""Spark data frames. This module is imported only when the caller passes one."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import ArrayType, StructField, StructType
+
+from dp_sips.errors import InputError
+from dp_sips.sources.base import Feed, Part
+from dp_sips.sources.columns import Columns
+
+_LABEL = "the Spark data frame"
+
+
+@dataclass(frozen=True)
+class SparkFeed(Feed):
+    """A feed whose rows need not leave Spark; other engines get them in batches."""
+
+    frame: DataFrame | None = None
+
+
+@dataclass(frozen=True)
+class SparkFiles:
+    """Files as Spark reads them: the release is an Arrow table, as it is for files elsewhere."""
+
+    frame: DataFrame
+    label: str
+
+
+def open_frame(data: Any, columns: Columns) -> SparkFeed:
+    """Take the needed columns of a frame; a pandas-on-Spark frame is one, too."""
+    frame = data.to_spark() if hasattr(data, "to_spark") else data
+    needed = _needed(frame, columns, _LABEL)
+    fields = [_item_field(field) for field in needed.schema.fields[1:]]
+
+    def restore(items: pa.Table) -> DataFrame:
+        return frame.sparkSession.createDataFrame(items, StructType(fields))  # type: ignore[no-any-return]
+
+    return _feed(needed, _LABEL, restore)
+
+
+def open_files(files: SparkFiles, columns: Columns) -> SparkFeed:
+    """Take the needed columns of files."""
+    return _feed(_needed(files.frame, columns, files.label), files.label, lambda items: items)
+
+
+def _needed(frame: DataFrame, columns: Columns, label: str) -> DataFrame:
+    names = columns.pick(frame.columns, label)
+    return frame.select(*(f"`{name.replace('`', '``')}`" for name in names))
+
+
+def _feed(needed: DataFrame, label: str, restore: Any) -> SparkFeed:
+    schema = pa.schema([(f.name, _arrow_type(f, label)) for f in needed.schema.fields])
+    part = Part(label, lambda: _batches(needed))
+    return SparkFeed(label, schema, (part,), restore, frame=needed)
+
+
+def _batches(frame: DataFrame) -> Iterable[pa.RecordBatch]:
+    return frame.toArrow().to_batches()  # type: ignore[no-any-return]
+
+
+def _arrow_type(field: StructField, label: str) -> pa.DataType:
+    try:
+        return to_arrow_type(field.dataType)
+    except PySparkException as error:
+        raise InputError(
+            f"column {field.name!r} of {label} has the type {field.dataType.simpleString()}, which "
+            "Arrow does not know: cast it first"
+        ) from error
+
+
+def _item_field(field: StructField) -> StructField:
+    """Return the type of one item; of an array column, of its elements."""
+    kind = field.dataType
+    return StructField(field.name, kind.elementType if isinstance(kind, ArrayType) else kind)
