@@ -26,7 +26,7 @@ bench: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt src/dp_sips/engines/memory/kernels.pyx
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet --editable '.[pandas,polars,duckdb]' --group test
+	$(BIN)/pip install --quiet --editable '.[pandas,polars,duckdb,spark]' --group test
 	touch $@
 
 clean:

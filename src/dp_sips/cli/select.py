@@ -10,6 +10,7 @@ from dp_sips.cli.flags import add_mechanism, add_privacy, mechanism
 from dp_sips.cli.parser import Parser
 from dp_sips.cli.streams import emit_json, say
 from dp_sips.cli.summary import summary
+from dp_sips.engines import find_engine
 from dp_sips.engines.base import Engine
 from dp_sips.engines.memory import MemoryEngine
 from dp_sips.errors import UsageError
@@ -108,7 +109,13 @@ def _add_output(parser: Parser) -> None:
 def _add_engine(parser: Parser) -> None:
     group = parser.add_argument_group("running")
     group.add_argument(
-        "--engine", default="auto", metavar="NAME", help="auto (default), memory or reference"
+        "--engine",
+        default="auto",
+        metavar="NAME",
+        help="auto (default), memory, spark or reference",
+    )
+    group.add_argument(
+        "--master", metavar="URL", help="Spark's address, as spark://host:7077 (default: local[*])"
     )
     group.add_argument("--threads", type=int, metavar="N", help="cores to use (default: all)")
     group.add_argument(
@@ -152,6 +159,10 @@ def _default_format(args: argparse.Namespace) -> str | None:
 
 
 def _engine(args: argparse.Namespace) -> str | Engine:
+    if args.master is not None:
+        if args.engine != "spark":
+            raise UsageError(f"--master is for the engine spark, and this is {args.engine!r}")
+        return find_engine("spark", master=args.master)
     if args.threads is None:
         return str(args.engine)
     if args.engine not in ("auto", "memory"):

@@ -1,4 +1,4 @@
-"""Engines: the same plan in plain Python, or on all cores of this machine."""
+"""Engines: the same plan in plain Python, on all cores of this machine, or on a Spark cluster."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -13,16 +13,27 @@ _ENGINES: Final = {
     "auto": ("dp_sips.engines.memory", "MemoryEngine"),
     "memory": ("dp_sips.engines.memory", "MemoryEngine"),
     "reference": ("dp_sips.engines.reference", "ReferenceEngine"),
+    "spark": ("dp_sips.engines.spark", "SparkEngine"),
 }
 
 
-def find_engine(engine: "str | Engine") -> "Engine":
-    """Return the engine with this name and its defaults, or the engine itself."""
+def find_engine(engine: "str | Engine", data: Any = None, **options: Any) -> "Engine":
+    """Return the engine with this name and these options, or the engine itself.
+
+    "auto" is the engine where the data is: Spark for a Spark table, else this machine.
+    """
     if isinstance(engine, str):
+        if engine == "auto" and type(data).__module__.startswith("pyspark."):
+            engine = "spark"
         if engine not in _ENGINES:
             raise UsageError(f"unknown engine {engine!r}: {did_you_mean(engine, _ENGINES)}")
         module, name = _ENGINES[engine]
-        found: Any = getattr(import_module(module), name)()
+        try:
+            found: Any = getattr(import_module(module), name)(**options)
+        except ModuleNotFoundError as error:
+            raise UsageError(
+                f"the engine {engine!r} needs {error.name}: pip install 'dp-sips[{engine}]'"
+            ) from error
         return found  # type: ignore[no-any-return]
     if not callable(getattr(engine, "load", None)):
         raise UsageError(f"engine must be a name or an engine, got {engine!r}")

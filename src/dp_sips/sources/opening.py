@@ -23,6 +23,8 @@ _FOREIGN = {
     ("polars", "DataFrame"): "polars_frames.open_eager",
     ("polars", "LazyFrame"): "polars_frames.open_lazy",
     ("duckdb", "DuckDBPyRelation"): "duckdb_relations.open_relation",
+    ("pyspark", "DataFrame"): "spark_frames.open_frame",
+    ("dp_sips", "SparkFiles"): "spark_frames.open_files",
 }
 """Who opens a class of which library: in words, as nothing is imported before it is needed."""
 
