@@ -16,9 +16,9 @@ from dp_sips.sources import open_source
 
 def spark_engine() -> Any:
     """Return the Spark engine on a small session of this process, which the tests share."""
-    from pyspark.sql import SparkSession  # noqa: PLC0415 (other engines' tests need no Java)
+    from pyspark.sql import SparkSession
 
-    from dp_sips.engines.spark import SparkEngine  # noqa: PLC0415
+    from dp_sips.engines.spark import SparkEngine
 
     builder = SparkSession.builder.master("local[2]").appName("conformance")
     builder = builder.config("spark.ui.enabled", "false").config("spark.log.level", "OFF")
@@ -27,7 +27,7 @@ def spark_engine() -> Any:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave Spark out where a test runs an engine a hundred times: tests/spark has a few of those."""
+    """Leave Spark out where a test runs an engine very often: tests/spark has a few of those."""
     many = ("test_any_", "test_order_", "test_all_singletons_", "test_every_key_")
     items[:] = [item for item in items if not ("spark" in item.name and item.name.startswith(many))]
 
