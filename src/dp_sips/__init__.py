@@ -9,10 +9,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from dp_sips.errors import DpSipsError, InputError, OutputError, UsageError
-from dp_sips.mechanisms import Sips, WeightedGaussian
-from dp_sips.plan import Plan, Round, plan
+from dp_sips.mechanisms import Cumulative, Sips, WeightedGaussian
+from dp_sips.plan import Plan, plan
 from dp_sips.privacy.budget import Budget
 from dp_sips.privacy.guarantee import Guarantee
+from dp_sips.rounds import EvidenceRound, Round
 from dp_sips.selection import Selection
 
 if TYPE_CHECKING:
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Budget",
+    "Cumulative",
     "DpSipsError",
+    "EvidenceRound",
     "Guarantee",
     "InputError",
     "MemoryEngine",

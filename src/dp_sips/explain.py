@@ -33,9 +33,13 @@ def _rounds(plan: Plan) -> str:
         f"{row['sigma']:>9.4f}  {row['threshold']:>9.4f}"
         for row in plan.table()
     ]
-    words = (
-        "A user with k items gives 1/√k to each. An item is released in the first round\n"
+    words = "A user with k items gives 1/√k to each. " + (
+        "An item is released in the first round\n"
         "in which its weight plus noise reaches the threshold; then it leaves the sets."
+        if not plan.cut
+        else "Noisy weights of all rounds add up to\n"
+        "evidence. An item is released in the first round in which its evidence reaches\n"
+        "the threshold, and given up where it is hopeless; then it leaves the sets."
     )
     return "\n".join((words, head, *rows))
 

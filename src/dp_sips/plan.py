@@ -6,57 +6,54 @@ are found, the others' weight grows, and the chance with it.
 """
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import asdict, dataclass
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_sips.chances import binomial, chances
 from dp_sips.errors import UsageError
-from dp_sips.mechanisms import Mechanism, find_mechanism
+from dp_sips.mechanisms import Cumulative, Mechanism, Sips, WeightedGaussian, find_mechanism
 from dp_sips.parameters import refuse_unknown
-from dp_sips.privacy.budget import Budget, calibrate, check_delta, check_epsilon, compose
-from dp_sips.privacy.guarantee import Guarantee, sampler_loss
+from dp_sips.privacy.budget import (
+    Budget,
+    calibrate,
+    check_delta,
+    check_epsilon,
+    check_rho,
+    compose,
+)
+from dp_sips.privacy.evidence import calibrate_evidence, calibrate_evidence_rho, joint_bound
+from dp_sips.privacy.guarantee import Guarantee, JointGuarantee, sampler_loss
 from dp_sips.privacy.threshold import check_max_items, sigma, threshold
 from dp_sips.privacy.weights import UNIT, weight
+from dp_sips.rounds import EvidenceRound, Round
 
 
-@dataclass(frozen=True)
-class Round:
-    """One round: weigh, add noise, release what reaches the threshold.
-
-    Attributes:
-        rho: The round's part of ρ.
-        delta: The round's part of δ.
-        sigma: The standard deviation of its Gaussian noise, in units of a user's whole weight.
-        threshold: The noisy weight from which an item is released.
-        max_items: Δ0, how many items of a user count.
-    """
-
-    rho: float
-    delta: float
-    sigma: float
-    threshold: float
-    max_items: int
+_MOST_USERS = 1 << 34
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The rounds that will run, and what they guarantee."""
+    """The rounds that will run, and what they guarantee.
+
+    Attributes:
+        mechanism: What makes the rounds.
+        max_items: Δ0, how many items of a user count.
+        rounds: What will be done, in order.
+        guarantee: What the release spends, all rounds together.
+        asked: The privacy parameters as they were given: epsilon or rho, and delta.
+        cut: Whether users' sets are cut to max_items once, and not again in each round.
+    """
 
     mechanism: Mechanism
     max_items: int
     rounds: tuple[Round, ...]
+    guarantee: Guarantee
     asked: dict[str, float]
-    """The privacy parameters as they were given: epsilon or rho, and delta."""
-
-    @cached_property
-    def guarantee(self) -> Guarantee:
-        """What the release spends, all rounds together."""
-        spent = compose(Budget(r.rho, r.delta) for r in self.rounds)
-        return Guarantee(spent.rho, spent.delta, sampler_loss(len(self.rounds), self.max_items))
+    cut: bool = False
 
     def release_probability(self, users: int, items_per_user: int = 1) -> float:
         """Return the chance of an item that `users` users hold, each with `items_per_user` items.
@@ -68,15 +65,14 @@ class Plan:
         items = _whole("items_per_user", items_per_user, least=1)
         if items <= self.max_items:
             return float(self._chance(np.array([float(users)]), items)[0])
-        present = self.max_items / items
-        holders, odds = _binomial(users, present)
+        holders, odds = binomial(users, self.max_items / items)
         return min(1.0, float(odds @ self._chance(holders, self.max_items)))
 
     def users_needed(self, probability: float, items_per_user: int = 1) -> int:
         """Return how many users must hold an item, for it to be released with this probability."""
         probability = _probability(probability)
         low, high = 0, 1
-        while self.release_probability(high, items_per_user) < probability:
+        while self.release_probability(high, items_per_user) < probability and high < _MOST_USERS:
             low, high = high, 2 * high
         while high - low > 1:
             middle = (low + high) // 2
@@ -94,61 +90,51 @@ class Plan:
 
     def table(self) -> list[dict[str, Any]]:
         """Return the rounds as rows of a table."""
-        names = ("rho", "delta", "sigma", "threshold")
         return [
-            {"round": i, **{name: getattr(r, name) for name in names}}
+            {"round": i, **{k: v for k, v in asdict(r).items() if k != "max_items"}}
             for i, r in enumerate(self.rounds, start=1)
         ]
 
     def _chance(self, holders: NDArray[np.float64], items: int) -> NDArray[np.float64]:
-        """Return 1 − Π_i Φ((T_i − n·w)/σ_i) for each number n of holders; none, no chance."""
-        from scipy.special import log_ndtr
-
+        """Return the chance of release for each number of holders; none, no chance."""
         weights = holders * (weight(items) / UNIT)
-        missed = sum(log_ndtr((r.threshold - weights) / r.sigma) for r in self.rounds)
-        return np.where(holders > 0, -np.expm1(missed), 0.0)
+        return np.where(holders > 0, chances(self.rounds, weights), 0.0)
 
 
 def plan(
-    mechanism: str | Mechanism = "sips",
+    mechanism: str | Mechanism = "auto",
     *,
     epsilon: float | None = None,
     delta: float | None = None,
     rho: float | None = None,
-    max_items: int = 100,
+    max_items: int | None = None,
     **unknown: Any,
 ) -> Plan:
     """Compute the rounds of a release from public parameters.
 
     Args:
-        mechanism: A name, such as "sips", or a mechanism with its own parameters: `Sips(rounds=5)`.
+        mechanism: "auto" for the recommended one, another name such as "sips", or a mechanism with
+            its own parameters: `Sips(rounds=5)`.
         epsilon: ε of (ε, δ)-differential privacy; give this or `rho`.
         delta: δ, together with either.
         rho: ρ of the paper's δ-approximate ρ-zCDP.
-        max_items: Δ0, how many items of a user count.
+        max_items: Δ0, how many items of a user count; each mechanism has its default.
         unknown: Refused, with the name that is meant where another library's is given.
 
-    Guarantee: with `epsilon`, the release is (ε, δ)-DP by the exact Gaussian curve, with δ split
-    between noise and thresholds so that the last threshold is lowest. With `rho`, it is
-    δ-approximate ρ-zCDP.
+    Guarantee: with `epsilon`, the release is (ε, δ)-DP by exact Gaussian accounting, calibrated so
+    that the last threshold is lowest. With `rho`, it is δ-approximate ρ-zCDP.
     """
     refuse_unknown(unknown)
-    chosen, most = find_mechanism(mechanism), check_max_items(max_items)
-    budget, asked = _budget(chosen, most, epsilon, delta, rho)
-    rounds = tuple(
-        Round(part.rho, part.delta, sigma(part), threshold(part, most), most)
-        for part in budget.split(chosen.shares())
-    )
-    return Plan(chosen, most, rounds, asked)
+    chosen = find_mechanism(mechanism)
+    most = check_max_items(chosen.default_max_items if max_items is None else max_items)
+    asked = _asked(epsilon, delta, rho)
+    if isinstance(chosen, Cumulative):
+        return _plan_evidence(chosen, most, asked)
+    return _plan_rounds(chosen, most, asked)
 
 
-def _budget(
-    mechanism: Mechanism,
-    max_items: int,
-    epsilon: float | None,
-    delta: float | None,
-    rho: float | None,
-) -> tuple[Budget, dict[str, float]]:
+def _asked(epsilon: float | None, delta: float | None, rho: float | None) -> dict[str, float]:
+    """Return the privacy parameters by name, checked."""
     if (epsilon is None) == (rho is None):
         given = "both" if epsilon is not None else "neither"
         raise UsageError(f"give either epsilon or rho, together with delta; got {given}")
@@ -158,16 +144,79 @@ def _budget(
         )
     delta = check_delta(delta)
     if rho is not None:
-        budget = Budget.from_rho(rho, delta)
-        return budget, {"rho": budget.rho, "delta": budget.delta}
+        return {"rho": check_rho(rho), "delta": delta}
     assert epsilon is not None
+    return {"epsilon": check_epsilon(epsilon), "delta": delta}
+
+
+def _plan_rounds(
+    mechanism: WeightedGaussian | Sips, max_items: int, asked: dict[str, float]
+) -> Plan:
+    """Plan the paper's mechanisms: the budget is split, each part makes a round of its own."""
     shares = mechanism.shares()
-    epsilon = check_epsilon(epsilon)
-    rest = epsilon - sampler_loss(len(shares), max_items)
-    if rest <= 0:
-        raise UsageError(f"epsilon is too small for max_items={max_items}, got {epsilon}")
-    budget = calibrate(rest, delta, lambda b: threshold(b.split(shares)[-1], max_items))
-    return budget, {"epsilon": epsilon, "delta": delta}
+    loss = sampler_loss(len(shares), max_items)
+    if "rho" in asked:
+        budget = Budget.from_rho(asked["rho"], asked["delta"])
+    else:
+        budget = calibrate(
+            _above_loss(asked["epsilon"], loss),
+            asked["delta"],
+            lambda b: threshold(b.split(shares)[-1], max_items),
+        )
+    rounds = tuple(
+        Round(part.rho, part.delta, sigma(part), threshold(part, max_items), max_items)
+        for part in budget.split(shares)
+    )
+    spent = compose(Budget(r.rho, r.delta) for r in rounds)
+    return Plan(mechanism, max_items, rounds, Guarantee(spent.rho, spent.delta, loss), asked)
+
+
+def _plan_evidence(mechanism: Cumulative, max_items: int, asked: dict[str, float]) -> Plan:
+    """Plan cumulative evidence: one budget for all rounds, thresholds for the sum of them."""
+    schedule, delta = mechanism.schedule(), asked["delta"]
+    loss = sampler_loss(mechanism.rounds, max_items)
+    if "rho" in asked:
+        rho = asked["rho"]
+        thresholds = calibrate_evidence_rho(rho, delta, schedule, max_items)
+    else:
+        rest = _above_loss(asked["epsilon"], loss)
+        rho, thresholds = calibrate_evidence(rest, delta, schedule, max_items)
+    bound = joint_bound(schedule, max_items)
+    parts = bound.release_by_round(rho, thresholds)
+    rounds = tuple(
+        EvidenceRound(
+            rho=rho * share,
+            delta=part,
+            sigma=_up(1 / math.sqrt(2 * rho * share)),
+            threshold=level,
+            max_items=max_items,
+            share=share,
+            spent=spent,
+            drop=drop / math.sqrt(2 * rho * spent),
+        )
+        for share, spent, level, drop, part in zip(
+            schedule.fractions.tolist(),
+            schedule.spent.tolist(),
+            thresholds.tolist(),
+            schedule.drops,
+            parts,
+            strict=True,
+        )
+    )
+    own = bound.threshold_delta(rho, thresholds)
+    levels = tuple(thresholds.tolist())
+    guarantee = JointGuarantee(rho, own, loss, schedule, max_items, levels)
+    return Plan(mechanism, max_items, rounds, guarantee, asked, cut=True)
+
+
+def _above_loss(epsilon: float, loss: float) -> float:
+    if epsilon <= loss:
+        raise UsageError(f"epsilon must be above {loss}, the sampler's part, got {epsilon}")
+    return epsilon - loss
+
+
+def _up(value: float) -> float:
+    return value * (1 + 2.0**-50)
 
 
 def _whole(name: str, value: object, least: int) -> int:
@@ -180,20 +229,3 @@ def _probability(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1:
         raise UsageError(f"probability must be in (0, 1), got {value!r}")
     return float(value)
-
-
-def _binomial(trials: int, chance: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the likely values of a binomial and their probabilities; the rest is below 1e-15."""
-    from scipy.special import gammaln
-
-    mean = trials * chance
-    reach = 9 * math.sqrt(mean * (1 - chance)) + 40
-    values = np.arange(max(0, math.floor(mean - reach)), min(trials, math.ceil(mean + reach)) + 1.0)
-    logs = (
-        gammaln(trials + 1.0)
-        - gammaln(values + 1)
-        - gammaln(trials - values + 1)
-        + values * math.log(chance)
-        + (trials - values) * math.log1p(-chance)
-    )
-    return values, np.exp(logs)

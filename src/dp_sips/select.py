@@ -1,20 +1,22 @@
 """select_partitions: the one loop that every parallel mechanism of the field is."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from dp_sips.engines import find_engine
-from dp_sips.engines.base import Engine
+from dp_sips.engines.base import Contributions, Engine
 from dp_sips.errors import UsageError
 from dp_sips.mechanisms import Mechanism
 from dp_sips.parameters import refuse_unknown
 from dp_sips.plan import plan as make_plan
-from dp_sips.privacy.decide import decide, noise_for_round
-from dp_sips.privacy.noise import Key
+from dp_sips.privacy.decide import decide, decide_on_evidence, noise_for_round
+from dp_sips.privacy.noise import Key, Scrambler
 from dp_sips.progress import Progress
+from dp_sips.rounds import EvidenceRound, Round
 from dp_sips.selection import Selection
 from dp_sips.sorting import sorted_items
 from dp_sips.sources import open_source
@@ -28,8 +30,8 @@ def select_partitions(
     epsilon: float | None = None,
     delta: float | None = None,
     rho: float | None = None,
-    max_items: int = 100,
-    mechanism: str | Mechanism = "sips",
+    max_items: int | None = None,
+    mechanism: str | Mechanism = "auto",
     engine: str | Engine = "auto",
     nulls: str = "error",
     text: bool = False,
@@ -42,16 +44,17 @@ def select_partitions(
 
     Args:
         data: Paths, globs or folders of Parquet, CSV, JSON lines or Arrow files; a pandas, Polars,
-            PyArrow or DuckDB table; any object with `__arrow_c_stream__`; or a mapping or iterable
-            of (user, items).
+            PyArrow, DuckDB or Spark table; any object with `__arrow_c_stream__`; or a mapping or
+            iterable of (user, items).
         user: The column that says whose row it is: one user is protected with all of its rows.
         item: The column, or columns, to publish the distinct values of.
         epsilon: ε of (ε, δ)-differential privacy; give this or `rho`.
         delta: δ, together with either.
         rho: ρ of the paper's δ-approximate ρ-zCDP.
-        max_items: Δ0, how many items of a user count.
-        mechanism: A name, such as "sips", or a mechanism with its own parameters.
-        engine: "auto", "memory", "reference", or an engine with its own options.
+        max_items: Δ0, how many items of a user count; each mechanism has its default.
+        mechanism: "auto" for the recommended one, another name such as "sips", or a mechanism with
+            its own parameters.
+        engine: "auto", "memory", "spark", "reference", or an engine with its own options.
         nulls: "error", "drop" such rows, or "group" null items as an item of their own.
         text: Read the columns of CSV files as text.
         seed: For tests: makes the release repeatable, and so not private at all.
@@ -67,23 +70,43 @@ def select_partitions(
     plan = make_plan(mechanism, epsilon=epsilon, delta=delta, rho=rho, max_items=max_items)
     key = _key(seed, insecure_test=insecure_test)
     shown = Progress(show=progress)
-    runner = find_engine(engine)
+    runner = find_engine(engine, data)
+    read = getattr(runner, "read", None)
+    data = read(data, text=text) if read else data
     source = open_source(data, user=user, item=item, nulls=nulls, text=text)
 
-    contributions = runner.load(source, plan.max_items, key, shown)
-    for index, step in enumerate(shown.steps("rounds", plan.rounds, len(plan.rounds))):
-        weights = contributions.weigh(step.max_items)
-        verdict = partial(
-            decide,
-            sigma=step.sigma,
-            threshold=step.threshold,
-            scrambler=noise_for_round(key, index),
-        )
-        contributions.remove(contributions.decide(weights, verdict))
-    released = sorted_items(contributions.released(), source.item_schema)
+    contributions = runner.load(source, plan.max_items, key, shown, cut=plan.cut)
+    with _freed(contributions):
+        for index, step in enumerate(shown.steps("rounds", plan.rounds, len(plan.rounds))):
+            _run_round(contributions, step, noise_for_round(key, index))
+        released = sorted_items(contributions.released(), source.item_schema)
 
     facts = {"nulls": nulls, "items": _describe(released)}
     return Selection(source.restore(released), plan, not key.is_test, facts)
+
+
+def _run_round(contributions: Contributions, step: Round, noise: Scrambler) -> None:
+    """Weigh, decide, remove: one round, on whatever engine holds the contributions."""
+    weights = contributions.weigh(step.max_items)
+    numbers = {"sigma": step.sigma, "threshold": step.threshold, "scrambler": noise}
+    if isinstance(step, EvidenceRound):
+        judge = partial(
+            decide_on_evidence, share=step.share, spent=step.spent, drop=step.drop, **numbers
+        )
+        released, hopeless = contributions.decide_on_evidence(weights, judge)
+        contributions.remove(released)
+        contributions.drop(hopeless)
+    else:
+        contributions.remove(contributions.decide(weights, partial(decide, **numbers)))
+
+
+@contextmanager
+def _freed(contributions: Contributions) -> Iterator[None]:
+    """Let an engine that holds anything outside of this process free it, come what may."""
+    try:
+        yield
+    finally:
+        getattr(contributions, "close", lambda: None)()
 
 
 def _key(seed: int | None, *, insecure_test: bool) -> Key:

@@ -11,7 +11,7 @@ ENOUGH = ("--rho", "0.1", "--delta", "1e-5")
 
 
 def test_it_prints_what_the_plan_explains(run: Any) -> None:
-    made = dp_sips.plan("sips", rho=0.1, delta=1e-5)
+    made = dp_sips.plan("auto", rho=0.1, delta=1e-5)
     assert run("plan", *ENOUGH) == (0, made.explain() + "\n", "")
 
 
@@ -25,7 +25,7 @@ def test_the_mechanism_with_and_without_its_flag(run: Any, words: Any) -> None:
 
 
 def test_json_has_rounds_guarantee_and_chances(run: Any) -> None:
-    shown = json.loads(run("plan", *ENOUGH, "--json").out)
+    shown = json.loads(run("plan", "sips", *ENOUGH, "--json").out)
     assert [round(row["threshold"], 2) for row in shown["rounds"]] == [45.71, 25.54, 14.26]
     assert shown["guarantee"]["statement"] == "1e-05-approximate 0.1-zCDP"
     made = dp_sips.plan("sips", rho=0.1, delta=1e-5)

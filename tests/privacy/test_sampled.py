@@ -6,6 +6,7 @@ false-alarm rate of `ALPHA`; there are fewer than thirty.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -97,7 +98,7 @@ class TestNovelItems:
 
     def test_rounds_that_spend_the_whole_budget_each_are_caught(self) -> None:
         made = plan("weighted-gaussian", rho=0.5, delta=DELTA, max_items=1)
-        broken = Plan(made.mechanism, 1, made.rounds * 3, made.asked)
+        broken = replace(made, rounds=made.rounds * 3)
         found = exposed(run(broken, 1, novel(USERS, 1)), 1)
         assert stats.binomtest(found, USERS, DELTA, alternative="greater").pvalue < ALPHA
 

@@ -34,12 +34,14 @@ def test_certificate_is_pinned() -> None:
     }  # fmt: skip
     assert certificate["asked"] == {"epsilon": 1.0, "delta": 1e-6}
     assert set(certificate["spent"]) == {"statement", "rho", "threshold_delta", "sampler_loss"}
-    assert certificate["mechanism"] == {"name": "sips", "rounds": 3, "ratio": 1 / 3}
+    assert certificate["mechanism"] == {
+        "name": "cumulative", "rounds": 12, "growth": 1.2, "first_drop": -2.0, "last_drop": 3.0,
+    }  # fmt: skip
     assert certificate["items"] == {"item": "large_string"}
     assert certificate["private"] is True
     assert [set(row) for row in certificate["rounds"]] == [
-        {"round", "rho", "delta", "sigma", "threshold"}
-    ] * 3
+        {"round", "rho", "delta", "sigma", "threshold", "share", "spent", "drop"}
+    ] * 12
 
 
 @pytest.mark.parametrize("engine", ["memory", "reference"])

@@ -20,20 +20,20 @@ def add_privacy(parser: Parser) -> None:
     group.add_argument(
         "--max-items",
         type=int,
-        default=100,
         metavar="N",
-        help="how many items of a user count; more are left out at random (default: 100)",
+        help="how many items of a user count; more are left out at random "
+        "(default: 300, and 100 for the paper's mechanisms)",
     )
 
 
-def add_mechanism(parser: Parser, *, default: str | None) -> None:
+def add_mechanism(parser: Parser) -> None:
     """Add the mechanism and the parameters of sips."""
     group = parser.add_argument_group("mechanism")
     group.add_argument(
         "--mechanism",
-        default=default,
         metavar="NAME",
-        help="sips: a few rounds, finds the most (default); weighted-gaussian: one round",
+        help="auto: the one that finds the most, now cumulative (default); "
+        "sips: the paper's; weighted-gaussian: its baseline of one round",
     )
     group.add_argument("--rounds", type=int, metavar="N", help="rounds of sips (default: 3)")
     group.add_argument(
@@ -44,19 +44,21 @@ def add_mechanism(parser: Parser, *, default: str | None) -> None:
     )
 
 
-def mechanism(name: str, args: argparse.Namespace) -> str | Mechanism:
-    """Return the mechanism that the flags describe."""
+def mechanism(name: str | None, args: argparse.Namespace) -> str | Mechanism:
+    """Return the mechanism that the flags describe; its parameters alone mean sips."""
     given: dict[str, Any] = {
         key: value
         for key, value in (("rounds", args.rounds), ("ratio", args.ratio))
         if value is not None
     }
-    if given and name != Sips.name:
+    if not given:
+        return name or "auto"
+    if name not in {None, Sips.name}:
         raise UsageError(
             f"--{next(iter(given))} is for the mechanism sips, and this is {name!r}: "
             "leave one of them out"
         )
-    return Sips(**given) if given else name
+    return Sips(**given)
 
 
 def _ratio(word: str) -> float:

@@ -21,7 +21,7 @@ def configure(parser: Parser) -> None:
     parser.epilog = _EXAMPLES
     parser.add_argument("name", nargs="?", metavar="MECHANISM", help="the same as --mechanism")
     add_privacy(parser)
-    add_mechanism(parser, default=None)
+    add_mechanism(parser)
     group = parser.add_argument_group("chances")
     group.add_argument(
         "--users", type=int, metavar="N", help="show the chance of an item that N users hold"
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> None:
     if args.items_per_user is not None and args.users is None:
         raise UsageError("--items-per-user needs --users: how many users hold the item")
     made = dp_sips.plan(
-        mechanism(args.name or args.mechanism or "sips", args),
+        mechanism(args.name or args.mechanism, args),
         epsilon=args.epsilon,
         delta=args.delta,
         rho=args.rho,

@@ -41,7 +41,7 @@ def configure(parser: Parser) -> None:
     )
     _add_input(parser)
     add_privacy(parser)
-    add_mechanism(parser, default="sips")
+    add_mechanism(parser)
     _add_output(parser)
     _add_engine(parser)
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from dp_sips.privacy.decide import Decide
+from dp_sips.privacy.decide import Decide, DecideOnEvidence
 from dp_sips.privacy.noise import Key
 from dp_sips.progress import Progress
 from dp_sips.sources import Source
@@ -29,8 +29,17 @@ class Contributions(Protocol):
     def decide(self, weights: Any, decide: Decide) -> Any:
         """Return the verdict of `decide` on each item's block and weight."""
 
+    def decide_on_evidence(self, weights: Any, decide: DecideOnEvidence) -> tuple[Any, Any]:
+        """Let `decide` add to each item's evidence; return what to release and what to drop.
+
+        Evidence starts at zero and stays with the item from round to round.
+        """
+
     def remove(self, verdicts: Any) -> None:
         """Move the items with a yes from the users' sets to the release."""
+
+    def drop(self, verdicts: Any) -> None:
+        """Take the items with a yes out of the users' sets; they are not released."""
 
     def released(self) -> pa.Table:
         """Return the items released so far, in no particular order, and no column as a dictionary.
@@ -42,5 +51,10 @@ class Contributions(Protocol):
 class Engine(Protocol):
     """A way to run a plan. Its options are about speed; none changes the release's distribution."""
 
-    def load(self, source: Source, max_items: int, key: Key, progress: Progress) -> Contributions:
-        """Read a source whole: repeats dropped, users' items in bounding order."""
+    def load(
+        self, source: Source, max_items: int, key: Key, progress: Progress, *, cut: bool = False
+    ) -> Contributions:
+        """Read a source whole: repeats dropped, users' items in bounding order.
+
+        With `cut`, a user's first `max_items` are all that it keeps, for all rounds.
+        """

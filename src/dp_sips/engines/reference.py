@@ -2,13 +2,14 @@
 
 from collections import defaultdict
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 import pyarrow as pa
 
 from dp_sips.engines.blocks import combine, value_blocks
 from dp_sips.privacy import bounding
-from dp_sips.privacy.decide import Decide
+from dp_sips.privacy.decide import Decide, DecideOnEvidence
 from dp_sips.privacy.noise import Blocks, Key
 from dp_sips.privacy.weights import weight
 from dp_sips.progress import Progress
@@ -23,10 +24,10 @@ class ReferenceEngine:
     """Runs a plan with dictionaries and lists, one user after the other."""
 
     def load(
-        self, source: Source, max_items: int, key: Key, progress: Progress
+        self, source: Source, max_items: int, key: Key, progress: Progress, *, cut: bool = False
     ) -> "ReferenceContributions":
         """Read a source whole; every user's items are put in bounding order."""
-        del max_items, progress  # it sorts every set, and is for small data
+        del progress  # it is for small data
         ranks: dict[object, dict[Item, int]] = defaultdict(dict)
         blocks: dict[Item, Blocks] = {}
         for batch in source.batches():
@@ -41,7 +42,8 @@ class ReferenceEngine:
             for row, (user, item) in enumerate(zip(users.to_pylist(), items, strict=True)):
                 ranks[user][item] = int(rank[row])
                 blocks[item] = item_blocks[row]
-        sets = [sorted(ranked, key=ranked.__getitem__) for ranked in ranks.values()]
+        most = max_items if cut else None
+        sets = [sorted(ranked, key=ranked.__getitem__)[:most] for ranked in ranks.values()]
         return ReferenceContributions(sets, blocks, source.item_schema)
 
 
@@ -54,6 +56,7 @@ class ReferenceContributions:
         self._sets = sets
         self._blocks = blocks
         self._schema = schema
+        self._evidence: dict[Item, float] = defaultdict(float)
         self._released: list[Item] = []
 
     def weigh(self, max_items: int) -> dict[Item, int]:
@@ -71,13 +74,30 @@ class ReferenceContributions:
             return []
         blocks = np.array([self._blocks[item] for item in weights])
         verdicts = decide(blocks, np.array(list(weights.values()), dtype=np.uint64))
-        return [item for item, yes in zip(weights, verdicts, strict=True) if yes]
+        return list(compress(weights, verdicts))
+
+    def decide_on_evidence(
+        self, weights: dict[Item, int], decide: DecideOnEvidence
+    ) -> tuple[list[Item], list[Item]]:
+        """Return the items to release and those to drop; keep the evidence of the others."""
+        if not weights:
+            return [], []
+        blocks = np.array([self._blocks[item] for item in weights])
+        so_far = np.array([self._evidence[item] for item in weights])
+        sums = np.array(list(weights.values()), dtype=np.uint64)
+        evidence, released, dropped = decide(blocks, sums, so_far)
+        self._evidence.update(zip(weights, evidence.tolist(), strict=True))
+        return list(compress(weights, released)), list(compress(weights, dropped))
 
     def remove(self, verdicts: list[Item]) -> None:
         """Remove found items from the users' sets: Algorithm 3, lines 8–10."""
-        found = set(verdicts)
-        self._sets = [[item for item in items if item not in found] for items in self._sets]
+        self.drop(verdicts)
         self._released += verdicts
+
+    def drop(self, verdicts: list[Item]) -> None:
+        """Remove items from the users' sets without releasing them."""
+        gone = set(verdicts)
+        self._sets = [[item for item in items if item not in gone] for items in self._sets]
 
     def released(self) -> pa.Table:
         """Return the items found so far."""

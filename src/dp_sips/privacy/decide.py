@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_sips.privacy.noise import Blocks, Key, Scrambler, exceeds
+from dp_sips.privacy.noise import Blocks, Key, Scrambler, exceeds, gaussian
 from dp_sips.privacy.weights import UNIT, Weights
 
 Decide = Callable[[Blocks, Weights], NDArray[np.bool_]]
@@ -26,6 +26,43 @@ def decide(
     """
     needed = (threshold - weights / UNIT) / sigma
     return (weights > 0) & exceeds(scrambler(blocks), needed)
+
+
+Evidence = NDArray[np.float64]
+"""Σ_l f_l (weight_l + noise_l) of each item, over the rounds so far."""
+
+DecideOnEvidence = Callable[
+    [Blocks, Weights, Evidence], tuple[Evidence, NDArray[np.bool_], NDArray[np.bool_]]
+]
+"""New evidence, and which items to release and which to drop, for a column of items."""
+
+
+def decide_on_evidence(
+    blocks: Blocks,
+    weights: Weights,
+    evidence: Evidence,
+    *,
+    share: float,
+    spent: float,
+    sigma: float,
+    threshold: float,
+    drop: float,
+    scrambler: Scrambler,
+) -> tuple[Evidence, NDArray[np.bool_], NDArray[np.bool_]]:
+    """Add a round's noisy weights to the evidence; release above the threshold, drop the hopeless.
+
+    What is compared is the average Σ f_l (weight_l + noise_l) / F; evidence.py has the theorem. An
+    item without weight is in nobody's set: it is dropped, and never released.
+
+    Guarantee: both verdicts are a function of the noisy weights, cut to the items that occur.
+    Public: the shares, σ, the threshold and the drop level. Sensitive: everything else, but for
+    what is released.
+    """
+    noisy = weights / UNIT + sigma * gaussian(scrambler(blocks))
+    total = evidence + share * noisy
+    average = total / spent
+    released = (weights > 0) & (average >= threshold)
+    return total, released, (weights == 0) | (average < drop)
 
 
 def noise_for_round(key: Key, index: int) -> Scrambler:

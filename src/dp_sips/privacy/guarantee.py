@@ -2,9 +2,15 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from dp_sips.errors import UsageError
-from dp_sips.privacy.budget import Accounting, Budget, check_epsilon
+from dp_sips.privacy.budget import Accounting, Budget, check_delta, check_epsilon
+from dp_sips.privacy.evidence import Schedule, joint_bound
 from dp_sips.privacy.noise import SAMPLER_ERROR
+from dp_sips.privacy.search import boundary
+
+_LARGEST_EPSILON = 100.0
 
 
 def sampler_loss(rounds: int, max_items: int) -> float:
@@ -37,12 +43,15 @@ class Guarantee:
 
     def delta(self, *, epsilon: float, accounting: Accounting = "gaussian") -> float:
         """Return the smallest δ for which the release is (ε, δ)-DP, rounded up."""
+        return self._budget.delta_at(self._rest(epsilon), accounting)
+
+    def _rest(self, epsilon: float) -> float:
         rest = check_epsilon(epsilon) - self.sampler_loss
         if rest <= 0:
             raise UsageError(
                 f"epsilon must be above {self.sampler_loss}, the sampler's part, got {epsilon}"
             )
-        return self._budget.delta_at(rest, accounting)
+        return rest
 
     @property
     def _budget(self) -> Budget:
@@ -50,3 +59,38 @@ class Guarantee:
 
     def __str__(self) -> str:
         return f"{self.threshold_delta:.4g}-approximate {self.rho:.4g}-zCDP"
+
+
+@dataclass(frozen=True)
+class JointGuarantee(Guarantee):
+    """The guarantee of cumulative evidence: (ε, δ) by the theorem in evidence.py.
+
+    Attributes:
+        schedule: The shares and drop levels of the rounds.
+        max_items: Δ0.
+        thresholds: T_i of each round.
+    """
+
+    schedule: Schedule
+    max_items: int
+    thresholds: tuple[float, ...]
+
+    def epsilon(self, *, delta: float, accounting: Accounting = "gaussian") -> float:
+        """Return the smallest ε for which the release is (ε, δ)-DP, rounded up."""
+        delta = check_delta(delta)
+        if accounting == "zcdp":
+            return super().epsilon(delta=delta, accounting=accounting)
+        if self._joint_delta(_LARGEST_EPSILON) > delta:
+            raise UsageError(f"delta is below what the thresholds spend, got {delta}")
+        found = boundary(lambda e: self._joint_delta(e) <= delta, _LARGEST_EPSILON, factor=0.5)
+        return found + self.sampler_loss
+
+    def delta(self, *, epsilon: float, accounting: Accounting = "gaussian") -> float:
+        """Return the smallest δ for which the release is (ε, δ)-DP, rounded up."""
+        if accounting == "zcdp":
+            return super().delta(epsilon=epsilon, accounting=accounting)
+        return self._joint_delta(self._rest(epsilon))
+
+    def _joint_delta(self, epsilon: float) -> float:
+        bound = joint_bound(self.schedule, self.max_items)
+        return bound.delta(epsilon, self.rho, np.array(self.thresholds))

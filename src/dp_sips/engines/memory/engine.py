@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,7 @@ from dp_sips.engines.memory.loading import Pairs, cuts, load_pairs
 from dp_sips.engines.memory.numbering import Column, Workers, new_column
 from dp_sips.errors import UsageError
 from dp_sips.privacy import bounding
-from dp_sips.privacy.decide import Decide
+from dp_sips.privacy.decide import Decide, DecideOnEvidence, Evidence
 from dp_sips.privacy.noise import Key
 from dp_sips.privacy.weights import Weights, weight_table
 from dp_sips.progress import Progress
@@ -41,7 +42,7 @@ class MemoryEngine:
             raise UsageError(f"threads must be a whole number of at least 1, got {threads!r}")
 
     def load(
-        self, source: Source, max_items: int, key: Key, progress: Progress
+        self, source: Source, max_items: int, key: Key, progress: Progress, *, cut: bool = False
     ) -> "MemoryContributions":
         """Read a source whole: repeats dropped, users' items in bounding order."""
         threads = self.threads or os.cpu_count() or 1
@@ -56,6 +57,8 @@ class MemoryEngine:
         items.finish()
         loaded = MemoryContributions(pairs, items, source.item_schema, pool, threads)
         loaded.order(users, max_items, key)
+        if cut:
+            loaded.cut(max_items)
         return loaded
 
 
@@ -82,9 +85,14 @@ class MemoryContributions:
         self._schema = schema
         self._pool = pool
         self._shares = cuts(pairs.ends, threads)
-        self._removed = np.zeros(items.size(), dtype=np.bool_)
+        self._gone = np.zeros(items.size(), dtype=np.bool_)
+        self._released = np.zeros(items.size(), dtype=np.bool_)
         # One histogram for each thread, kept from round to round: fresh memory is slow.
         self._histograms = [np.zeros(items.size(), dtype=np.uint64) for _ in self._shares]
+
+    @cached_property
+    def _evidence(self) -> Evidence:
+        return np.zeros(self._items.size())
 
     def order(self, users: Column, max_items: int, key: Key) -> None:
         """Put the items of users that have more than `max_items` in bounding order."""
@@ -106,10 +114,20 @@ class MemoryContributions:
 
         list(self._pool.map(work, *zip(*cuts(ends, 8 * len(self._shares)), strict=True)))
 
+    def cut(self, max_items: int) -> None:
+        """Keep only the first `max_items` items of each user."""
+        items, ends = self._pairs.items, self._pairs.ends
+        sizes = np.minimum(np.diff(ends, prepend=np.uint64(0)), np.uint64(max_items))
+        new_ends = np.cumsum(sizes, dtype=np.uint64)
+        kernels.cut_items(items, ends, new_ends)
+        self._pairs = Pairs(items[: int(new_ends[-1])], new_ends)
+        self._shares = cuts(new_ends, len(self._shares))
+        self._histograms = self._histograms[: len(self._shares)]
+
     def weigh(self, max_items: int) -> Weights:
         """Return the weight of each item, by its number."""
         table = weight_table(max_items)
-        removed = np.packbits(self._removed, bitorder="little")
+        removed = np.packbits(self._gone, bitorder="little")
 
         def work(histogram: Weights, share: tuple[int, int]) -> None:
             histogram.fill(0)
@@ -133,13 +151,34 @@ class MemoryContributions:
         self._by_pieces(work)
         return verdicts
 
+    def decide_on_evidence(
+        self, weights: Weights, decide: DecideOnEvidence
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return what to release and what to drop, by number; evidence of the rest is kept."""
+        released = np.zeros(len(weights), dtype=np.bool_)
+        dropped = np.zeros(len(weights), dtype=np.bool_)
+
+        def work(piece: slice) -> None:
+            active = np.flatnonzero(~self._gone[piece]) + piece.start
+            self._evidence[active], released[active], dropped[active] = decide(
+                self._items.blocks(active), weights[active], self._evidence[active]
+            )
+
+        self._by_pieces(work)
+        return released, dropped
+
     def remove(self, verdicts: NDArray[np.bool_]) -> None:
+        """Release the items with a yes, and take them out of the users' sets."""
+        self._released |= verdicts
+        self.drop(verdicts)
+
+    def drop(self, verdicts: NDArray[np.bool_]) -> None:
         """Take the items with a yes out of the users' sets."""
-        self._removed |= verdicts
+        self._gone |= verdicts
 
     def released(self) -> pa.Table:
-        """Return the items that were removed."""
-        columns = self._items.values(np.flatnonzero(self._removed))
+        """Return the items that were released."""
+        columns = self._items.values(np.flatnonzero(self._released))
         return pa.Table.from_arrays(columns, names=self._schema.names)
 
     def _by_pieces(self, work: Callable[[slice], None]) -> None:

@@ -43,6 +43,7 @@ def order_items(
     first: int,
     stop: int,
 ) -> None: ...
+def cut_items(items: NDArray[uint32], ends: NDArray[uint64], new_ends: NDArray[uint64]) -> None: ...
 def add_weights(
     items: NDArray[uint32],
     ends: NDArray[uint64],

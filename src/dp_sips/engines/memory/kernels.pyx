@@ -8,7 +8,7 @@ in bounding order, and add up integer weights.
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memmove
 
 import numpy as np
 
@@ -298,6 +298,23 @@ def order_items(
                 )
     free(scratch)
     free(counts)
+
+
+def cut_items(
+    uint32_t[::1] items, const uint64_t[::1] ends, const uint64_t[::1] new_ends
+):
+    """Move the first items of each user together, as many as `new_ends` leaves room for."""
+    cdef Py_ssize_t user, users = ends.shape[0]
+    cdef uint64_t start = 0, new_start = 0
+    with nogil:
+        for user in range(users):
+            if new_start != start:
+                memmove(
+                    &items[new_start], &items[start],
+                    (new_ends[user] - new_start) * sizeof(uint32_t),
+                )
+            start = ends[user]
+            new_start = new_ends[user]
 
 
 def add_weights(

@@ -1,0 +1,65 @@
+"""How likely rounds are to release an item of a given weight. Public: nothing here sees data."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_sips.rounds import EvidenceRound, Round
+
+Floats = NDArray[np.float64]
+
+
+def chances(rounds: Sequence[Round], weights: Floats) -> Floats:
+    """Return the chance that some round releases an item with the same weight in all of them."""
+    evident = [r for r in rounds if isinstance(r, EvidenceRound)]
+    if evident:
+        return np.array([_by_evidence(evident, weight) for weight in weights])
+    from scipy.special import log_ndtr
+
+    missed = sum(log_ndtr((r.threshold - weights) / r.sigma) for r in rounds)
+    return np.asarray(-np.expm1(missed))
+
+
+def _by_evidence(rounds: Sequence[EvidenceRound], weight: float) -> float:
+    """Follow the noise of one item's evidence through all rounds, on a lattice.
+
+    Σ f_l noise_l, in units that make it a Brownian motion at time F_l, is released above one level
+    and dropped below another; both depend on the weight.
+    """
+    from scipy.special import ndtr
+
+    step, reach = 0.005, 9.0
+    size = int(reach / step)
+    lattice = np.arange(-size, size + 1) * step
+    edges = np.append(lattice - step / 2, lattice[-1] + step / 2)
+    chance = np.zeros(len(lattice))
+    chance[size] = 1.0
+    released, before = 0.0, 0.0
+    for r in rounds:
+        unit = math.sqrt(2 * r.rho / r.share)  # noise of evidence F·X is B(F) / unit
+        moves = np.diff(ndtr(edges / math.sqrt(r.spent - before)))
+        chance = np.convolve(chance, moves)[size : size + len(lattice)]
+        found = lattice >= (r.threshold - weight) * r.spent * unit
+        released += float(chance[found].sum())
+        chance[found | (lattice < (r.drop - weight) * r.spent * unit)] = 0.0
+        before = r.spent
+    return min(1.0, released)
+
+
+def binomial(trials: int, chance: float) -> tuple[Floats, Floats]:
+    """Return the likely values of a binomial and their probabilities; the rest is below 1e-15."""
+    from scipy.special import gammaln
+
+    mean = trials * chance
+    reach = 9 * math.sqrt(mean * (1 - chance)) + 40
+    values = np.arange(max(0, math.floor(mean - reach)), min(trials, math.ceil(mean + reach)) + 1.0)
+    logs = (
+        gammaln(trials + 1.0)
+        - gammaln(values + 1)
+        - gammaln(trials - values + 1)
+        + values * math.log(chance)
+        + (trials - values) * math.log1p(-chance)
+    )
+    return values, np.exp(logs)

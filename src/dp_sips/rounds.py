@@ -1,0 +1,40 @@
+"""What a round does: public numbers, computed before any data is touched."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Round:
+    """One round: weigh, add noise, release what reaches the threshold.
+
+    Attributes:
+        rho: The round's part of ρ.
+        delta: The round's part of δ.
+        sigma: The standard deviation of its Gaussian noise, in units of a user's whole weight.
+        threshold: The noisy weight from which an item is released.
+        max_items: Δ0, how many items of a user count.
+    """
+
+    rho: float
+    delta: float
+    sigma: float
+    threshold: float
+    max_items: int
+
+
+@dataclass(frozen=True)
+class EvidenceRound(Round):
+    """A round of cumulative evidence: its noisy weights are added to those of earlier rounds.
+
+    `threshold` is compared with the evidence: the average of the noisy weights so far, each with
+    the share of its round.
+
+    Attributes:
+        share: The round's share of the budget; all shares add up to one.
+        spent: The sum of the shares so far.
+        drop: The evidence below which an item is given up.
+    """
+
+    share: float
+    spent: float
+    drop: float
