@@ -171,7 +171,7 @@ class JointBound:
         return grown * _SLACK
 
     def release(self, rho: float, thresholds: Floats) -> Floats:
-        """Return D(t) at the end of each block of t: the most in the block, as D increases."""
+        """Return the largest D(t) of each block of t."""
         return np.asarray(self._releases(rho, thresholds).sum(axis=0) * _SLACK)
 
     def release_by_round(self, rho: float, thresholds: Floats) -> list[float]:
@@ -180,17 +180,25 @@ class JointBound:
         return [float(part) for part in parts[:, int(parts.sum(axis=0).argmax())]]
 
     def _releases(self, rho: float, thresholds: Floats) -> Floats:
-        """Return t · E Q((T_i − m_i)/σ(F_i)) for each round (rows) and block of t (columns)."""
+        """Return max t · E Q((T_i − m_i)/σ(F_i)) for each round (rows) and block of t (columns).
+
+        More items share less weight each, so this may fall with t while survivors are counted;
+        beyond `_TRACKED` it is proportional to t, and the end of a block has the most.
+        """
         edges = np.linspace(0.0, 1.0, _CELLS + 1)
         ends = np.append(self._starts[1:] - 1, self.max_items)
-        others = np.minimum(ends - 1, _TRACKED)
+        counted = np.arange(1, min(self.max_items, _TRACKED + 1) + 1)
+        points = np.union1d(counted, ends)
+        blocks = np.searchsorted(points, self._starts)
+        others = np.minimum(points - 1, _TRACKED)
         rows = []
         for grown, threshold, spent in zip(
             self._growth_release, thresholds, self.schedule.spent, strict=True
         ):
             logs = _log_tail((threshold - edges[1:]) * math.sqrt(2 * rho * spent))
             peaks = np.exp((logs[:, None] - np.outer(edges[:-1], _SLOPES_RELEASE)).max(axis=0))
-            rows.append(ends * (peaks * grown).min(axis=1)[others])
+            chances = (peaks * grown).min(axis=1)[others]
+            rows.append(np.maximum.reduceat(points * chances, blocks))
         return np.array(rows)
 
     def noise(self, epsilon: float, rho: float) -> Floats:
@@ -251,6 +259,8 @@ def calibrate_evidence_rho(rho: float, delta: float, schedule: Schedule, max_ite
 def _least(holds: Callable[[float], bool]) -> float:
     """Return about the least quantile for which a condition holds that higher ones satisfy too."""
     low, high = 0.0, 40.0
+    while not holds(high):  # where noise is so small that 40 deviations are less than a weight
+        low, high = high, 2 * high
     while high - low > 1e-4:
         middle = (low + high) / 2
         low, high = (low, middle) if holds(middle) else (middle, high)
