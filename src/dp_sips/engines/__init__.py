@@ -32,7 +32,7 @@ def find_engine(engine: "str | Engine", data: Any = None, **options: Any) -> "En
             found: Any = getattr(import_module(module), name)(**options)
         except ModuleNotFoundError as error:
             raise UsageError(
-                f"the engine {engine!r} needs {error.name}: pip install 'dp-sips[{engine}]'"
+                f"the engine {engine!r} needs {str(error.name).split('.')[0]}: pip install 'dp-sips[{engine}]'"
             ) from error
         return found  # type: ignore[no-any-return]
     if not callable(getattr(engine, "load", None)):

@@ -5,6 +5,7 @@ import re
 import shutil
 import socket
 import subprocess
+import sys
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -25,6 +26,9 @@ def find_session(master: str | None) -> SparkSession:
     _check_java()
     master = master or "local[*]"
     _check_master(master)
+    if master.startswith("local"):
+        # Spark would take the first python3 of the path, which need not be this one.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("dp-sips").master(master)
     return builder.config("spark.log.level", "OFF").getOrCreate()
 

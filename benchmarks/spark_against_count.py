@@ -1,0 +1,92 @@
+"""dp-sips on Spark against Spark's own COUNT(DISTINCT) per item, on the same cached input.
+
+    python benchmarks/spark_against_count.py --rows 1000000 10000000 50000000
+    python benchmarks/spark_against_count.py --rows 10000000 --workers 1 2
+
+Each size runs on a standalone cluster on loopback, one core a worker. Medians, after a warm-up.
+"""
+
+import argparse
+import statistics
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (as all of Spark's users call it)
+from spark_cluster import cluster
+
+from dp_sips import select_partitions
+from dp_sips.progress import Progress
+from dp_sips.synthetic import write_synthetic
+
+ROWS_PER_USER = 57.7
+
+
+def main() -> None:
+    """Print one row for each size, number of workers and contender."""
+    warnings.simplefilter("ignore", FutureWarning)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 10_000_000])
+    parser.add_argument("--workers", type=int, nargs="+", default=[2])
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--memory", default="3g")
+    options = parser.parse_args()
+    print("| rows | workers | | seconds | of COUNT(DISTINCT) | µs per row | items |")
+    print("|---|---|---|---|---|---|---|")
+    for rows in options.rows:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "synthetic.parquet"
+            with path.open("wb") as sink:
+                users = round(rows / ROWS_PER_USER)
+                write_synthetic(sink, users=users, seed=0, progress=Progress(show=False))
+            for workers in options.workers:
+                with cluster(workers, memory=options.memory) as running:
+                    spark = running.session(spark_executor_memory=options.memory)
+                    try:
+                        _measure(spark, path, workers, options.repeats)
+                    finally:
+                        spark.stop()
+
+
+def _measure(spark: SparkSession, path: Path, workers: int, repeats: int) -> None:
+    frame = spark.read.parquet(str(path)).repartition(8).persist()
+    rows = frame.count()
+    contenders: dict[str, Callable[[], int]] = {
+        "COUNT(DISTINCT)": lambda: _count_distinct(frame),
+        "weighted-gaussian": lambda: _ours(frame, "weighted-gaussian"),
+        "sips": lambda: _ours(frame, "sips"),
+    }
+    times: dict[str, list[float]] = {name: [] for name in contenders}
+    counts = {name: run() for name, run in contenders.items()}  # warm up
+    for _ in range(repeats):
+        for name, run in contenders.items():
+            start = time.perf_counter()
+            run()
+            times[name].append(time.perf_counter() - start)
+    yardstick = statistics.median(times["COUNT(DISTINCT)"])
+    for name, measured in times.items():
+        seconds = statistics.median(measured)
+        print(
+            f"| {rows:,} | {workers} | {name} | {seconds:.2f} | {seconds / yardstick:.2f}× "
+            f"| {seconds / rows * 1e6:.2f} | {counts[name]:,} |",
+            flush=True,
+        )
+
+
+def _count_distinct(frame: DataFrame) -> int:
+    counted = frame.groupBy("item").agg(F.countDistinct("user").alias("users"))
+    return counted.agg(F.count("*")).collect()[0][0]  # type: ignore[no-any-return]
+
+
+def _ours(frame: DataFrame, mechanism: str) -> int:
+    selection = select_partitions(
+        frame, user="user", item="item", rho=0.1, delta=1e-5, mechanism=mechanism, progress=False
+    )
+    return selection.items.count()  # type: ignore[no-any-return]
+
+
+if __name__ == "__main__":
+    main()

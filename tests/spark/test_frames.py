@@ -1,0 +1,162 @@
+"""Spark tables in, Spark tables out; bad input as in the memory engine; nothing left behind."""
+
+import datetime as dt
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dp_sips import InputError, UsageError, select_partitions
+from dp_sips.engines.spark import SparkEngine
+
+TEST: dict[str, Any] = {"rho": 0.5, "delta": 0.01, "seed": 1, "insecure_test": True}
+NAMES: dict[str, Any] = {"user": "u", "item": "i"}
+LONG = "longer than the fifteen bytes of a block"
+
+
+def words(rows: int = 4000) -> Any:
+    random = np.random.default_rng(2)
+    items = random.zipf(1.4, rows) % 200
+    texts = [f"{n} {LONG}" if n % 2 else str(n) for n in items]
+    return pa.table({"u": random.integers(0, 300, rows), "i": texts})
+
+
+def test_a_table_in_and_a_table_out(spark: Any) -> None:
+    data = words()
+    frame = spark.createDataFrame(data)
+    released = select_partitions(frame, max_items=5, **NAMES, **TEST).items
+    expected = select_partitions(data, max_items=5, **NAMES, **TEST).items
+    assert released.schema["i"].dataType.simpleString() == "string"
+    assert [row.i for row in released.collect()] == expected["i"].to_pylist()
+    assert released.columns == ["i"]
+
+
+def test_the_result_needs_no_second_run(spark: Any) -> None:
+    frame = spark.createDataFrame(words())
+    released = select_partitions(frame, **NAMES, **TEST).items
+    plan = released._jdf.queryExecution().executedPlan().toString()
+    assert "MapInArrow" not in plan
+    assert "Exchange" not in plan
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("tinyint", [1, -2, 127]),
+        ("smallint", [1, -2, 300]),
+        ("int", [1, -2, 2**31 - 1]),
+        ("bigint", [1, -(2**63), 2**63 - 1]),
+        ("boolean", [True, False]),
+        ("date", [dt.date(1950, 1, 1), dt.date(2024, 2, 29)]),
+        ("timestamp", [dt.datetime(1969, 5, 1, 1, 2, 3), dt.datetime(2024, 2, 29)]),  # noqa: DTZ001
+        ("timestamp_ntz", [dt.datetime(2024, 2, 29, 1, 1, 1, 5)]),  # noqa: DTZ001
+        ("decimal(12,2)", [Decimal("1.25"), Decimal("-3.00")]),
+        ("binary", [b"\0", b"\xff" * 40]),
+        ("string", ["", "a", LONG]),
+    ],
+)
+def test_kinds_of_items(kind: str, values: list[Any], spark: Any) -> None:
+    rows = [(user, value) for user in range(60) for value in values]
+    frame = spark.createDataFrame(rows, f"u int, i {kind}")
+    released = select_partitions(frame, **NAMES, **TEST).items
+    assert released.schema["i"].dataType.simpleString() == kind
+    found = [bytes(row.i) if kind == "binary" else row.i for row in released.collect()]
+    assert found == sorted(values)
+
+
+def test_several_columns_and_nulls_as_a_group(spark: Any) -> None:
+    rows = [(str(user), n % 3 or None, "ab"[n % 2]) for user in range(80) for n in range(6)]
+    frame = spark.createDataFrame(rows, "u string, n int, `a.b` string")
+    columns = {"user": "u", "item": ["n", "a.b"], "nulls": "group"}
+    released = select_partitions(frame, **columns, **TEST).items
+    expected = sorted({(n or 9, word) for _, n, word in rows})
+    assert [(row[0] or 9, row[1]) for row in released.collect()] == expected
+
+
+def test_array_columns(spark: Any) -> None:
+    rows = [(user, ["a", "b", "b", None]) for user in range(80)] + [(999, [])]
+    frame = spark.createDataFrame(rows, "u int, i array<string>")
+    released = select_partitions(frame, nulls="drop", **NAMES, **TEST).items
+    assert [row.i for row in released.collect()] == ["a", "b"]
+
+
+def test_bad_input_is_named(spark: Any) -> None:
+    frame = spark.createDataFrame([(1, 1.5, "a", {"k": 1})], "u int, x double, word string, m map<string,int>")
+    for columns, message in (
+        ({"user": "u", "item": "wrod"}, "no column 'wrod' in the Spark data frame: did you mean"),
+        ({"user": "u", "item": "x"}, "has the type double: cast it first"),
+        ({"user": "u", "item": "m"}, "which cannot be a user or an item"),
+    ):
+        with pytest.raises(InputError, match=message):
+            select_partitions(frame, **columns, **TEST)
+
+
+def test_nulls_and_empty_tables(spark: Any) -> None:
+    frame = spark.createDataFrame([(1, "a"), (2, None)], "u int, i string")
+    with pytest.raises(InputError, match="^column 'i' of the Spark data frame has nulls: nulls="):
+        select_partitions(frame, **NAMES, **TEST)
+    with pytest.raises(InputError, match="^no rows in the Spark data frame$"):
+        select_partitions(frame.where("u > 5"), **NAMES, **TEST)
+    with pytest.raises(InputError, match="^no rows are left of the Spark data frame"):
+        select_partitions(frame.where("u = 2"), nulls="drop", **NAMES, **TEST)
+
+
+def test_nothing_is_left_in_the_session(spark: Any) -> None:
+    def state() -> Any:
+        held = spark.sparkContext._jsc.getPersistentRDDs().size()
+        return held, sorted(spark.conf.getAll.items()), spark.catalog.listTables()
+
+    frame = spark.createDataFrame(words()).persist()
+    frame.count()
+    before = state()
+    select_partitions(frame, **NAMES, **TEST)
+    select_partitions(frame, engine=SparkEngine(broadcast_items=0), **NAMES, **TEST)
+    with pytest.raises(InputError):
+        select_partitions(frame.selectExpr("u", "nullif(i, '2') AS i"), **NAMES, **TEST)
+    assert state() == before
+    assert frame.is_cached
+    frame.unpersist()
+
+
+def test_files_are_read_by_spark(spark: Any, tmp_path: Any) -> None:
+    del spark
+    data = words()
+    import pyarrow.csv as pacsv
+    import pyarrow.parquet as pq
+
+    pq.write_table(data, tmp_path / "a.parquet")
+    pacsv.write_csv(data, tmp_path / "a.csv")
+    expected = select_partitions(data, **NAMES, **TEST).items
+    for name in ("a.parquet", "a.csv"):
+        path = str(tmp_path / name)
+        released = select_partitions(path, engine="spark", **NAMES, **TEST).items
+        assert released["i"].to_pylist() == expected["i"].to_pylist()
+    with pytest.raises(InputError, match="no such file"):
+        select_partitions(str(tmp_path / "b.csv"), engine="spark", **NAMES, **TEST)
+
+
+def test_many_found_items_leave_by_a_join(spark: Any) -> None:
+    data = words(8000)
+    frame = spark.createDataFrame(data)
+    for most in (0, 20):
+        engine = SparkEngine(broadcast_items=most)
+        for mechanism in ("sips", "weighted-gaussian"):
+            options = {"max_items": 4, "mechanism": mechanism, **NAMES, **TEST}
+            released = select_partitions(frame, engine=engine, **options).items
+            expected = select_partitions(data, **options).items
+            assert [row.i for row in released.collect()] == expected["i"].to_pylist()
+
+
+def test_plans_are_shown_on_request(spark: Any, capsys: Any) -> None:
+    frame = spark.createDataFrame(words())
+    select_partitions(frame, engine=SparkEngine(explain=True), **NAMES, **TEST)
+    shown = capsys.readouterr()
+    assert "MapInArrow" in shown.err
+    assert shown.out == ""
+
+
+def test_options_are_checked() -> None:
+    with pytest.raises(UsageError, match="broadcast_items must not be negative, got -1"):
+        SparkEngine(broadcast_items=-1)

@@ -1,0 +1,65 @@
+"""No Java, wrong Java, no cluster at the address, no PySpark: said at once, and what to do."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SELECT = """
+import dp_sips, sys
+from dp_sips.engines import find_engine
+try:
+    engine = find_engine("spark", master=sys.argv[1])
+    dp_sips.select_partitions({1: ["a"]}, engine=engine, epsilon=1, delta=1e-6)
+except dp_sips.UsageError as error:
+    print(error)
+"""
+
+
+def said(master: str, **environment: str) -> str:
+    start = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-c", SELECT, master],
+        capture_output=True, text=True, check=True, env=environment | {"PYTHONPATH": _source()},
+    )  # fmt: skip
+    assert time.monotonic() - start < 30
+    return done.stdout
+
+
+def _source() -> str:
+    import dp_sips
+
+    return str(Path(dp_sips.__file__).parents[1])
+
+
+def test_no_java(tmp_path: Path) -> None:
+    told = "Spark needs Java, and there is none"
+    assert said("local[1]", PATH=str(tmp_path)).startswith(f"{told}: install Java 17 or later")
+    assert said("local[1]", JAVA_HOME=str(tmp_path)).startswith(f"{told} at {tmp_path}/bin/java")
+
+
+def test_wrong_java(tmp_path: Path) -> None:
+    java = tmp_path / "java"
+    java.write_text("#!/bin/sh\necho 'openjdk version \"1.8.0_402\"' >&2\n")
+    java.chmod(0o755)
+    told = said("local[1]", PATH=f"{tmp_path}:/bin:/usr/bin")
+    assert told.startswith(f'Spark needs Java 17 or later, and {java} says openjdk version "1.8.0_402"')
+
+
+def test_no_cluster_at_the_address() -> None:
+    told = said("spark://127.0.0.1:1", PATH="/bin:/usr/bin:/usr/local/bin")
+    assert told == "no Spark cluster answers at spark://127.0.0.1:1: start one, or check the address\n"
+
+
+def test_no_pyspark(monkeypatch: Any) -> None:
+    from dp_sips import UsageError
+    from dp_sips.engines import find_engine
+
+    for name in [name for name in sys.modules if name.startswith(("dp_sips.engines.spark", "pyspark"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    with pytest.raises(UsageError, match=r"needs pyspark: pip install 'dp-sips\[spark\]'"):
+        find_engine("spark")
