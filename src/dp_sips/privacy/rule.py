@@ -1,0 +1,438 @@
+"""The release rule: a coin for each item, whose chance depends on nothing but its weight.
+
+Only the verdict leaves, so noise need not be added to a weight: an item of weight w is released
+with probability π(w). The table π is the largest one from π(0) = 0 on that hides a user (Harrison
+and Manurangsi have the idea of release rules that add no noise).
+
+Definition. Two distributions are d-approximately (α, x)-RDP if P = (1−d) P₁ + d P₂ and
+Q = (1−d) Q₁ + d Q₂ with D_α(P₁‖Q₁) ≤ x and D_α(Q₁‖P₁) ≤ x: Bun and Steinke's Definition 8.1 with
+one order α. A larger d or x asks for less.
+
+Guarantee. Let a user add 0 < v ≤ 1 to an item of any weight w; then the coins π(w) and π(w+v) are
+d(v)-approximately (α, e·v²)-RDP, with 1 − d(v) = (1−δ)^(v²). Hence
+
+  a round:     the coins are independent. The good parts of all of a user's items hold together
+               with probability Π(1 − d(v_u)) = (1−δ)^(Σv²), and D_α adds up to e·Σv². With an L2
+               norm of at most 1 the verdicts are δ-approximately (α, e)-RDP. Items that the user
+               holds alone are no special case: π(0) = 0 is a coin like others. Nor is there a Δ0.
+  all rounds:  whatever earlier verdicts did to the sets, given those verdicts (and bits that have
+               nothing to do with the coins) the next round is such a round. The products of the
+               good parts have weight Π(1−δ_i), and D_α of them is at most Σe_i (Mironov's
+               Proposition 1, as in Bun and Steinke's Lemma 8.2).
+  conversion:  P(Y) ≤ δ + (1−δ) P₁(Y), and P₁(Y) ≤ e^ε Q₁(Y) + δ' by Proposition 7 of Canonne,
+               Kamath and Steinke. So the release is (ε, δ + (1−δ) δ')-DP with
+               δ' = exp((α−1)(e−ε)) / (α−1) · (1−1/α)^α: `rule_delta`.
+
+The table. Of two coins p ≤ p', the good parts may be any a in [(p−d)/(1−d), p/(1−d)] and b in
+[(p'−d)/(1−d), p'/(1−d)], cut to [0, 1]. If these intervals meet, a = b will do. Otherwise the
+nearest two are a = p/(1−d) and b = (p'−d)/(1−d) > a, and as D_α is quasi-convex, no others diverge
+less. So p' is allowed if and only if it is at most F(p; d, x) = d + (1−d) q, q the largest number
+whose divergences to and from min(1, p/(1−d)) are at most x. F grows with p, d and x; F(0) = d, and
+F(p) = 1 only from p ≥ 1−d on. On the lattice of step h,
+
+    π[0] = 0,    π[j] = min over 1 ≤ k ≤ min(j, 1/h) of F(π[j−k]; d(kh), e·(kh)²)
+
+is the largest table that is allowed. Standing still is always allowed: π[j−1] ≤ F(π[j−1−k]), which
+is at most F(π[j−k]), and π[j−1] ≤ d((j−1)h) ≤ d(jh) = F(π[0]) at the start. So every choice between
+π[j−1] and the minimum is allowed, and so is the last value for all weights beyond the end.
+
+The lattice. Contributions are themselves multiples of h: `lattice_weight` rounds 1/√k down, so that
+sums lie on the lattice. To round sums instead would be wrong: a v just above (k−1)h could move a
+sum by k cells, and a tiny v by one. The table would have to charge that one to v = 0, and could
+never leave 0. Rounding contributions costs a user with k items less than h√k of its weight: at
+h = 2⁻⁸ at most 1.8 % for up to 20 items and 4 % for up to 100, half of that on average. To give
+some of the items one step more (`lattice_extra`) wins nearly all of it back. The table itself
+hardly depends on h: a coarser one has fewer moves to hide, and is a little higher.
+
+Rounding. T = a f(b/a) + (1−a) f((1−b)/(1−a)) with f(r) = r^α − 1 − α(r−1) is exp((α−1) D_α) − 1 as
+a sum of terms ≥ 0: they do not cancel. The smaller of π and 1−π is kept as a float of its own, so
+ratios are good to some 2⁻⁵⁰, which moves T by 2⁻⁵⁰ (α + 2 + 1/(α−1)) of itself, since (r−1) f'(r)
+is at most that many times f(r). f is good to 2⁻⁵⁰ (α|r−1| + (1 + α|log r|) |r^α − 1|). The
+first part comes to 2⁻⁴⁹ α|b−a| in T, and |b−a| ≤ √(x/2) by Pinsker's inequality, so it is at most
+2⁻⁴⁹ α/((α−1)√x) of (α−1)x; the second is smaller but for a factor of α|log r|, below 1000 where T
+is finite. `_SLACK` = 2⁻³⁰ is taken from T and from d, and `_check` refuses parameters for which
+that is not enough. What is stored has passed the test in floats.
+
+Public: everything here but the weights, the uniforms and the verdicts of `ReleaseRule`.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_sips.errors import UsageError
+from dp_sips.privacy.budget import check_delta, check_epsilon
+from dp_sips.privacy.search import boundary, minimum
+from dp_sips.privacy.weights import Weights
+
+Floats = NDArray[np.float64]
+
+STEP_BITS: Final = 8
+"""The lattice has a step of 2⁻⁸ unless told otherwise."""
+
+UNIT_BITS: Final = 30
+"""Weights are integers in units of 2⁻³⁰ (weights.py)."""
+
+_SLACK: Final = 2.0**-30
+
+# An ε below this is reported as this: nobody can tell it from zero.
+_LEAST_EPSILON: Final = 1e-9
+
+_HALF: Final = 0.5
+
+# The least h √e (α−1)/α, and one over the largest α, for which `_SLACK` covers all rounding.
+_FINEST: Final = 2.0**-17
+
+# exp of this is a float.
+_LARGEST_LOG: Final = 700
+
+# A step of the table is found to within this part of itself, from below.
+_TOLERANCE: Final = 1e-5
+
+# Tables of more cells than this get a coarser lattice, down to the coarsest.
+_CELLS: Final = 6000
+_COARSEST: Final = 5
+
+# So many cells up to the median tell one rule from another in calibration.
+_ENOUGH: Final = 32
+
+# log(1/δ)/ε is about half of the median; longer tables than this take minutes.
+_LONGEST: Final = 1000
+
+
+def lattice_weight(count: int, step_bits: int = STEP_BITS) -> int:
+    """Return floor(2^b/√count), what each of a user's `count` items gets, in steps of 2^-b.
+
+    Guarantee: count · weight² ≤ 4^b, so a user's L2 norm is at most 1, exactly.
+    """
+    return math.isqrt((1 << 2 * step_bits) // count)
+
+
+def lattice_extra(count: int, step_bits: int = STEP_BITS) -> int:
+    """Return how many of a user's `count` items may get one step more than `lattice_weight`.
+
+    Guarantee: count · weight² + extra · (2·weight + 1) ≤ 4^b: the norm is at most 1, exactly, and
+    nearly 1. Which items these are may depend on what bounding may depend on (bounding.py).
+    """
+    weight = lattice_weight(count, step_bits)
+    return ((1 << 2 * step_bits) - count * weight * weight) // (2 * weight + 1)
+
+
+def lattice_table(max_items: int, step_bits: int = STEP_BITS) -> Weights:
+    """Return the weights for 0, 1, …, `max_items` items in units of 2⁻³⁰, like `weight_table`."""
+    steps = [0, *(lattice_weight(k, step_bits) for k in range(1, max_items + 1))]
+    return np.array(steps, dtype=np.uint64) << np.uint64(UNIT_BITS - step_bits)
+
+
+def release_table(alpha: float, e: float, delta: float, step_bits: int = STEP_BITS) -> Floats:
+    """Return π[0], π[1], …: the probability of release at weight 0, h, 2h, …, h = 2^-step_bits.
+
+    The last entry is 1 and stands for every larger weight too.
+
+    Guarantee: every two entries at most 1/h apart are d(v)-approximately (α, e·v²)-RDP coins.
+    """
+    return _tables(alpha, e, delta, step_bits)[0]
+
+
+@dataclass(frozen=True)
+class ReleaseRule:
+    """One round's rule.
+
+    Guarantee: with contributions of L2 norm ≤ 1 on the lattice, such as `lattice_table` has, the
+    verdicts of a round are δ-approximately (α, e)-RDP for one user added or removed.
+
+    Attributes:
+        alpha: α, the order of the Rényi divergence.
+        e: The divergence that a user of weight 1 may cause.
+        delta: δ, the chance of an item of weight 1 that only one user holds.
+        step_bits: The lattice has a step of 2^-step_bits.
+    """
+
+    alpha: float
+    e: float
+    delta: float
+    step_bits: int = STEP_BITS
+
+    def __post_init__(self) -> None:
+        _check(self.alpha, self.e, self.delta, self.step_bits)
+
+    @property
+    def table(self) -> Floats:
+        """The probability of release at each multiple of the step."""
+        return release_table(self.alpha, self.e, self.delta, self.step_bits)
+
+    @property
+    def median(self) -> float:
+        """The least weight that is released with a probability of at least one half."""
+        return int(np.argmax(self.table >= _HALF)) * 2.0**-self.step_bits
+
+    def probability(self, weights: Weights) -> Floats:
+        """Return π of each weight, given in units of 2⁻³⁰."""
+        return self.table[self._cells(weights)]
+
+    def decide(self, weights: Weights, uniform: Floats) -> NDArray[np.bool_]:
+        """Release where a uniform number modulo 1 is below π.
+
+        The uniform may lie in [0, 1) or, with as many good digits near 1 as near 0, in (−½, ½).
+        Entries of the table can be as small as δ·h²: uniforms with 53 bits are too coarse for them.
+
+        Guarantee: the odds of a verdict are off by no more than the relative error of P[0 ≤ u < t]
+        and P[−t ≤ u < 0] at t ≤ ½. An item without weight is never released.
+        """
+        released, missed = _tables(self.alpha, self.e, self.delta, self.step_bits)
+        cells = self._cells(weights)
+        return np.where(uniform >= 0, uniform < released[cells], -uniform > missed[cells])
+
+    def _cells(self, weights: Weights) -> NDArray[np.intp]:
+        shift = np.uint64(UNIT_BITS - self.step_bits)
+        cells: Weights = weights >> shift
+        if np.any(cells << shift != weights):
+            raise UsageError(f"weights must be sums of lattice_table(…, {self.step_bits})")
+        inside: Weights = np.minimum(cells, np.uint64(len(self.table) - 1))
+        return inside.astype(np.intp)
+
+
+def calibrate_rule(
+    epsilon: float, delta: float, shares: Sequence[float]
+) -> tuple[ReleaseRule, ...]:
+    """Return one rule for each share, together (ε, δ)-DP, such that the last median is lowest.
+
+    Each round gets its share of e and of log(1−δ_T); shares need not add up to one. α and the part
+    of δ that goes into δ_T are searched for on a coarse lattice.
+
+    Guarantee: `rule_delta(rules, epsilon) <= delta`, in floats, for every candidate.
+    """
+    epsilon, delta = check_epsilon(epsilon), check_delta(delta)
+    if not shares or not all(0 < share < math.inf for share in shares):
+        raise UsageError(f"shares must be positive and finite, at least one, got {shares}")
+
+    def median(log_order: float, part: float) -> float:
+        rules = _rules(epsilon, delta, shares, 1 + math.exp(log_order), part)
+        return _coarse_median(rules[-1]) if rules else math.inf
+
+    def best_part(log_order: float) -> float:
+        return minimum(lambda part: median(log_order, part), 0.05, 0.95, width=0.05)
+
+    if -math.log(delta) > _LONGEST * epsilon:
+        least = -math.log(delta) / _LONGEST
+        raise UsageError(f"epsilon must be at least {least} for a release rule, got {epsilon}")
+    # Below the first of these orders next to nothing is left for e.
+    least = math.log(-math.log(delta) / epsilon) + 0.1
+    log_order = minimum(lambda log: median(log, best_part(log)), least, least + 1.5, width=0.1)
+    found = _rules(epsilon, delta, shares, 1 + math.exp(log_order), best_part(log_order))
+    if not found:
+        raise UsageError(
+            f"no release rule is ({epsilon}, {delta})-DP: give a larger epsilon or delta"
+        )
+    return tuple(
+        ReleaseRule(rule.alpha, rule.e, rule.delta, _step_bits(_coarse_median(rule)))
+        for rule in found
+    )
+
+
+def rule_delta(rules: Sequence[ReleaseRule], epsilon: float) -> float:
+    """Return the δ with which rounds of these rules together are (ε, δ)-DP, rounded up."""
+    alpha, e, own = _compose(rules)
+    return _delta_at(alpha, e, own, check_epsilon(epsilon))
+
+
+def rule_epsilon(rules: Sequence[ReleaseRule], delta: float) -> float:
+    """Return an ε with `rule_delta(rules, epsilon) <= delta`, the smallest but for rounding."""
+    alpha, e, own = _compose(rules)
+    if not own < check_delta(delta):
+        raise UsageError(
+            f"delta must be above {own}, which the rules themselves spend, got {delta}"
+        )
+
+    def holds(epsilon: float) -> bool:
+        return _delta_at(alpha, e, own, epsilon) <= delta
+
+    if holds(_LEAST_EPSILON):
+        return _LEAST_EPSILON
+    return boundary(holds, e - math.log(delta - own) / (alpha - 1), factor=0.5)
+
+
+def _compose(rules: Sequence[ReleaseRule]) -> tuple[float, float, float]:
+    """Return α, Σe_i and 1 − Π(1−δ_i), rounded up."""
+    orders = {rule.alpha for rule in rules}
+    if len(orders) != 1:
+        raise UsageError(f"rules must have one alpha in common, got {sorted(orders)}")
+    e = sum(Fraction(rule.e) for rule in rules)
+    kept = math.prod(1 - Fraction(rule.delta) for rule in rules)
+    return orders.pop(), _above(Fraction(e)), _above(1 - Fraction(kept))
+
+
+def _above(exact: Fraction) -> float:
+    return math.nextafter(float(exact), math.inf)
+
+
+def _delta_at(alpha: float, e: float, own: float, epsilon: float) -> float:
+    """Return δ_T + (1−δ_T) exp((α−1)(e−ε)) / (α−1) · (1−1/α)^α, rounded up."""
+    order = alpha - 1
+    terms = (order * e, -order * epsilon, -math.log(order), alpha * math.log1p(-1 / alpha))
+    log = math.fsum(terms) + 2.0**-48 * math.fsum(map(abs, terms))
+    return min(1.0, (own + (1 - own) * math.exp(min(0.0, log))) * (1 + 2.0**-48))
+
+
+def _rules(
+    epsilon: float, delta: float, shares: Sequence[float], alpha: float, part: float
+) -> tuple[ReleaseRule, ...]:
+    """Return the rules of order α with `part` of δ in δ_T; none where no e > 0 is left."""
+    own, order, whole = part * delta, alpha - 1, math.fsum(shares)
+    log = math.log((delta - own) / (1 - own)) + math.log(order) - alpha * math.log1p(-1 / alpha)
+    e = epsilon + log / order
+    # Covers the roundings of the sums; where a huge α magnifies them, the loop goes on.
+    for slack in (2.0**-40, 2.0**-30, 2.0**-20):
+        rules = tuple(
+            ReleaseRule(
+                alpha,
+                e * (1 - slack) * share / whole,
+                -math.expm1(math.log1p(-own * (1 - slack)) * share / whole),
+                0,
+            )
+            for share in shares
+            if e > 0
+        )
+        if rules and rule_delta(rules, epsilon) <= delta:
+            return rules
+    return ()
+
+
+def _step_bits(median: float) -> int:
+    """Return the finest lattice that keeps the table, twice as long as its median, short."""
+    return max(_COARSEST, min(STEP_BITS, math.floor(math.log2(_CELLS / (2 * median)))))
+
+
+@lru_cache(maxsize=1024)
+def _coarse_median(rule: ReleaseRule) -> float:
+    """Return about where the rule crosses one half, from a table of about a hundred cells."""
+    median = 0.0
+    for step_bits in range(_COARSEST + 2):
+        table = _grow(rule.alpha, rule.e, rule.delta, step_bits, stop=0.5)[0]
+        cell = len(table) - 1
+        below, above = table[cell - 1], table[cell]
+        median = (cell - (above - 0.5) / (above - below)) / (1 << step_bits)
+        if cell > _ENOUGH:
+            break
+    return median
+
+
+@lru_cache(maxsize=64)
+def _tables(alpha: float, e: float, delta: float, step_bits: int) -> tuple[Floats, Floats]:
+    """Return π and 1 − π. The smaller of the two is the exact one."""
+    return _grow(alpha, e, delta, step_bits, stop=1.0)
+
+
+def _grow(
+    alpha: float, e: float, delta: float, step_bits: int, stop: float
+) -> tuple[Floats, Floats]:
+    """Return π and 1 − π from weight 0 to the first entry of at least `stop`."""
+    _check(alpha, e, delta, step_bits)
+    squares = (np.arange(1, (1 << step_bits) + 1) / (1 << step_bits)) ** 2
+    bad = -np.expm1(squares * math.log1p(-delta)) * (1 - _SLACK)
+    limit = np.expm1((alpha - 1) * e * squares) * (1 - bad) * (1 - _SLACK)
+    released, missed, size, step = np.zeros(1024), np.ones(1024), 1, float(bad[0])
+    with np.errstate(all="ignore"):
+        while released[size - 1] < stop:
+            if size == len(released):
+                released, missed = np.resize(released, 2 * size), np.resize(missed, 2 * size)
+            step = _largest_step(released[:size], missed[:size], bad, limit, alpha, step)
+            if released[size - 1] + step <= _HALF:
+                released[size] = released[size - 1] + step
+                missed[size] = 1 - released[size]
+            else:
+                missed[size] = missed[size - 1] - step
+                released[size] = 1 - missed[size]
+            size += 1
+    for table in (released, missed):
+        table.flags.writeable = False
+    return released[:size], missed[:size]
+
+
+def _largest_step(  # noqa: PLR0917
+    released: Floats, missed: Floats, bad: Floats, limit: Floats, alpha: float, guess: float
+) -> float:
+    """Return how much further than the last entry the next one may be, from below.
+
+    The logarithm of a step's load is near to linear in that of the step, so a secant finds its
+    target; where that fails, as after an entry of 0, which allows no divergence, a bisection does.
+    """
+    moves = min(len(released), len(bad))
+    yes, no = released[: -moves - 1 : -1], missed[: -moves - 1 : -1]
+    bad, limit = bad[:moves], limit[:moves]
+    # Each difference is taken where the entries are small, and exact.
+    ahead = (yes[0] - yes if yes[0] <= _HALF else no - no[0]) - bad
+    no_before, room = no - bad, float(no[0])
+
+    def load(step: float) -> float:
+        return _load(ahead + step, yes, no_before, room - step, limit, alpha)
+
+    if room <= bad[0] and load(room) <= 1:
+        return room
+    low, high, step = 0.0, room, min(max(guess, float(bad[0])), room / 2)
+    last, at_last = math.nan, math.nan
+    while high - low > _TOLERANCE * high:
+        at_step = load(step)
+        low, high = (step, high) if at_step <= 1 else (low, step)
+        if 1 - _TOLERANCE <= at_step <= 1:
+            break
+        following = _secant(last, at_last, step, at_step)
+        last, at_last = step, at_step
+        if not low < following < high:
+            following = (low + high) / 2 if low and high < room else 2 * step if low else step / 2
+        step = min(following, (low + room) / 2)
+    return low
+
+
+def _secant(last: float, at_last: float, step: float, at_step: float) -> float:
+    """Return the step whose load is just below 1, on a line through two others in logarithms."""
+    if not (0 < at_step < math.inf and 0 < at_last < math.inf and at_step != at_last):
+        return step * (1.1 if at_step <= 1 else 0.9)
+    slope = math.log(step / last) / math.log(at_step / at_last)
+    return step * math.exp(min(1.0, -slope * (math.log(at_step) + _TOLERANCE / 2)))
+
+
+def _load(  # noqa: PLR0917
+    gap: Floats, yes: Floats, no: Floats, no_after: float, limit: Floats, alpha: float
+) -> float:
+    """Return √(T/limit), the largest of all moves and of both directions: at most 1 is allowed.
+
+    `yes` and `no` are the good parts (1−d)·a and (1−d)·(1−a) before the move, which takes `gap`
+    from one to the other; `no_after` is (1−d)·(1−b). Where they meet (gap ≤ 0, or a certain yes)
+    there is no divergence; where 0 becomes more, it is infinite, or NaN as it is computed here.
+    """
+    yes_after = yes + gap
+    forward = yes * _bulge(gap / yes, alpha) + no * _bulge(-gap / no, alpha)
+    backward = yes_after * _bulge(-gap / yes_after, alpha) + no_after * _bulge(
+        gap / no_after, alpha
+    )
+    loads = np.where((gap <= 0) | (no <= 0), 0.0, np.maximum(forward, backward) / limit)
+    largest = float(loads.max())
+    return math.inf if math.isnan(largest) else math.sqrt(largest)
+
+
+def _bulge(excess: Floats, alpha: float) -> Floats:
+    """Return f(r) = r^α − 1 − α(r−1) at r = 1 + excess."""
+    return np.expm1(alpha * np.log1p(excess)) - alpha * excess
+
+
+def _check(alpha: float, e: float, delta: float, step_bits: int) -> None:
+    """Refuse parameters for which the table would not be private in floats, or never end."""
+    check_delta(delta)
+    if not 1 < alpha < math.inf:
+        raise UsageError(f"alpha must be above 1 and finite, got {alpha}")
+    if not 0 < e < math.inf:
+        raise UsageError(f"e must be positive and finite, got {e}")
+    if not 0 <= step_bits <= UNIT_BITS:
+        raise UsageError(f"step_bits must be in 0..{UNIT_BITS}, got {step_bits}")
+    resolution = 2.0**-step_bits * math.sqrt(e) * (alpha - 1) / alpha
+    if resolution < _FINEST or alpha > 1 / _FINEST or (alpha - 1) * e > _LARGEST_LOG:
+        raise UsageError(
+            f"no table for alpha={alpha}, e={e}, step_bits={step_bits}: too fine for floats"
+        )
