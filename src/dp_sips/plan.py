@@ -26,7 +26,7 @@ from dp_sips.privacy.budget import (
     compose,
 )
 from dp_sips.privacy.evidence import calibrate_evidence, calibrate_evidence_rho, joint_bound
-from dp_sips.privacy.guarantee import Guarantee, JointGuarantee, sampler_loss
+from dp_sips.privacy.guarantee import Guarantee, JointGuarantee, sampler_loss, sampler_tail
 from dp_sips.privacy.threshold import check_max_items, sigma, threshold
 from dp_sips.privacy.weights import UNIT, weight
 from dp_sips.rounds import EvidenceRound, Round
@@ -154,13 +154,13 @@ def _plan_rounds(
 ) -> Plan:
     """Plan the paper's mechanisms: the budget is split, each part makes a round of its own."""
     shares = mechanism.shares()
-    loss = sampler_loss(len(shares), max_items)
+    loss, tail = sampler_loss(len(shares), max_items), sampler_tail(len(shares), max_items)
     if "rho" in asked:
         budget = Budget.from_rho(asked["rho"], asked["delta"])
     else:
         budget = calibrate(
-            _above_loss(asked["epsilon"], loss),
-            asked["delta"],
+            _above("epsilon", asked["epsilon"], loss),
+            _above("delta", asked["delta"], tail),
             lambda b: threshold(b.split(shares)[-1], max_items),
         )
     rounds = tuple(
@@ -168,19 +168,21 @@ def _plan_rounds(
         for part in budget.split(shares)
     )
     spent = compose(Budget(r.rho, r.delta) for r in rounds)
-    return Plan(mechanism, max_items, rounds, Guarantee(spent.rho, spent.delta, loss), asked)
+    guarantee = Guarantee(spent.rho, spent.delta, loss, tail)
+    return Plan(mechanism, max_items, rounds, guarantee, asked)
 
 
 def _plan_evidence(mechanism: Cumulative, max_items: int, asked: dict[str, float]) -> Plan:
     """Plan cumulative evidence: one budget for all rounds, thresholds for the sum of them."""
     schedule, delta = mechanism.schedule(), asked["delta"]
-    loss = sampler_loss(mechanism.rounds, max_items)
+    count = mechanism.rounds
+    loss, tail = sampler_loss(count, max_items), sampler_tail(count, max_items)
     if "rho" in asked:
         rho = asked["rho"]
         thresholds = calibrate_evidence_rho(rho, delta, schedule, max_items)
     else:
-        rest = _above_loss(asked["epsilon"], loss)
-        rho, thresholds = calibrate_evidence(rest, delta, schedule, max_items)
+        rest = _above("epsilon", asked["epsilon"], loss), _above("delta", delta, tail)
+        rho, thresholds = calibrate_evidence(*rest, schedule, max_items)
     bound = joint_bound(schedule, max_items)
     parts = bound.release_by_round(rho, thresholds)
     rounds = tuple(
@@ -205,14 +207,15 @@ def _plan_evidence(mechanism: Cumulative, max_items: int, asked: dict[str, float
     )
     own = bound.threshold_delta(rho, thresholds)
     levels = tuple(thresholds.tolist())
-    guarantee = JointGuarantee(rho, own, loss, schedule, max_items, levels)
+    guarantee = JointGuarantee(rho, own, loss, tail, schedule, max_items, levels)
     return Plan(mechanism, max_items, rounds, guarantee, asked, cut=True)
 
 
-def _above_loss(epsilon: float, loss: float) -> float:
-    if epsilon <= loss:
-        raise UsageError(f"epsilon must be above {loss}, the sampler's part, got {epsilon}")
-    return epsilon - loss
+def _above(name: str, asked: float, part: float) -> float:
+    """Return what is left after the sampler's part."""
+    if asked <= part:
+        raise UsageError(f"{name} must be above {part}, the sampler's part, got {asked}")
+    return asked - part
 
 
 def _up(value: float) -> float:

@@ -43,6 +43,7 @@ class Selection:
                 "rho": spent.rho,
                 "threshold_delta": spent.threshold_delta,
                 "sampler_loss": spent.sampler_loss,
+                "sampler_tail": spent.sampler_tail,
             },
             "mechanism": {"name": self.plan.mechanism.name, **_parameters(self.plan)},
             "max_items": self.plan.max_items,

@@ -33,7 +33,9 @@ def test_certificate_is_pinned() -> None:
         "nulls", "items",
     }  # fmt: skip
     assert certificate["asked"] == {"epsilon": 1.0, "delta": 1e-6}
-    assert set(certificate["spent"]) == {"statement", "rho", "threshold_delta", "sampler_loss"}
+    assert set(certificate["spent"]) == {
+        "statement", "rho", "threshold_delta", "sampler_loss", "sampler_tail",
+    }  # fmt: skip
     assert certificate["mechanism"] == {
         "name": "cumulative", "rounds": 12, "growth": 1.2, "first_drop": -2.0, "last_drop": 3.0,
     }  # fmt: skip

@@ -7,7 +7,7 @@ import numpy as np
 from dp_sips.errors import UsageError
 from dp_sips.privacy.budget import Accounting, Budget, check_delta, check_epsilon
 from dp_sips.privacy.evidence import Schedule, joint_bound
-from dp_sips.privacy.noise import SAMPLER_ERROR
+from dp_sips.privacy.noise import SAMPLER_ERROR, SAMPLER_TAIL
 from dp_sips.privacy.search import boundary
 
 _LARGEST_EPSILON = 100.0
@@ -22,6 +22,11 @@ def sampler_loss(rounds: int, max_items: int) -> float:
     return 3 * rounds * max_items * SAMPLER_ERROR
 
 
+def sampler_tail(rounds: int, max_items: int) -> float:
+    """Return what the sampler's far tails can add to δ: README.md, "The sampler"."""
+    return rounds * max_items * SAMPLER_TAIL
+
+
 @dataclass(frozen=True)
 class Guarantee:
     """Differential privacy of the whole release, for one user added or removed.
@@ -31,19 +36,21 @@ class Guarantee:
         threshold_delta: δ of that statement: how likely an item that only one user holds is
             released at all.
         sampler_loss: What rounding can add to ε; `epsilon` and `delta` include it.
+        sampler_tail: What the sampler's far tails can add to δ; included as well.
     """
 
     rho: float
     threshold_delta: float
     sampler_loss: float
+    sampler_tail: float
 
     def epsilon(self, *, delta: float, accounting: Accounting = "gaussian") -> float:
         """Return the smallest ε for which the release is (ε, δ)-DP, rounded up."""
-        return self._budget.epsilon(delta, accounting) + self.sampler_loss
+        return self._budget.epsilon(delta - self.sampler_tail, accounting) + self.sampler_loss
 
     def delta(self, *, epsilon: float, accounting: Accounting = "gaussian") -> float:
         """Return the smallest δ for which the release is (ε, δ)-DP, rounded up."""
-        return self._budget.delta_at(self._rest(epsilon), accounting)
+        return self._budget.delta_at(self._rest(epsilon), accounting) + self.sampler_tail
 
     def _rest(self, epsilon: float) -> float:
         rest = check_epsilon(epsilon) - self.sampler_loss
@@ -77,9 +84,9 @@ class JointGuarantee(Guarantee):
 
     def epsilon(self, *, delta: float, accounting: Accounting = "gaussian") -> float:
         """Return the smallest ε for which the release is (ε, δ)-DP, rounded up."""
-        delta = check_delta(delta)
+        delta = check_delta(delta) - self.sampler_tail
         if accounting == "zcdp":
-            return super().epsilon(delta=delta, accounting=accounting)
+            return super().epsilon(delta=delta + self.sampler_tail, accounting=accounting)
         if self._joint_delta(_LARGEST_EPSILON) > delta:
             raise UsageError(f"delta is below what the thresholds spend, got {delta}")
         found = boundary(lambda e: self._joint_delta(e) <= delta, _LARGEST_EPSILON, factor=0.5)
@@ -89,7 +96,7 @@ class JointGuarantee(Guarantee):
         """Return the smallest δ for which the release is (ε, δ)-DP, rounded up."""
         if accounting == "zcdp":
             return super().delta(epsilon=epsilon, accounting=accounting)
-        return self._joint_delta(self._rest(epsilon))
+        return self._joint_delta(self._rest(epsilon)) + self.sampler_tail
 
     def _joint_delta(self, epsilon: float) -> float:
         bound = joint_bound(self.schedule, self.max_items)

@@ -5,8 +5,9 @@ recomputed block of a cache draws the same noise again. An item is a 16-byte blo
 key derived for the purpose turns it into 128 bits that nobody without the key can tell from
 random, and those bits become one standard Gaussian.
 
-Guarantee: for every t, P[gaussian ≥ t] is within a factor 1 ± `SAMPLER_ERROR` of 1 − Φ(t), and
-P[gaussian < t] of Φ(t). README.md, "The sampler", derives the bound and says where it is paid for.
+Guarantee: for every |t| ≤ 10.5, P[gaussian ≥ t] is within a factor 1 ± `SAMPLER_ERROR` of 1 − Φ(t),
+and P[gaussian < t] of Φ(t); beyond, both tails are below `SAMPLER_TAIL`. README.md, "The sampler",
+derives the bounds and says where they are paid for.
 """
 
 import hashlib
@@ -21,6 +22,9 @@ Blocks = NDArray[np.uint64]
 
 SAMPLER_ERROR: Final = 2.0**-40
 """How far, relatively, the odds of one verdict may be from those of an exact Gaussian."""
+
+SAMPLER_TAIL: Final = 2.0**-82
+"""How likely, at the most, the sampler and an exact Gaussian differ where that bound ends."""
 
 _BEYOND: Final = 4.0
 """Where verdicts need more than this many standard deviations, most are settled by integers."""

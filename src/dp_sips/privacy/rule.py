@@ -45,9 +45,10 @@ some of the items one step more (`lattice_extra`) wins nearly all of it back. Th
 hardly depends on h: a coarser one has fewer moves to hide, and is a little higher.
 
 Rounding. T = a f(b/a) + (1−a) f((1−b)/(1−a)) with f(r) = r^α − 1 − α(r−1) is exp((α−1) D_α) − 1 as
-a sum of terms ≥ 0: they do not cancel. The smaller of π and 1−π is kept as a float of its own, so
-ratios are good to some 2⁻⁵⁰, which moves T by 2⁻⁵⁰ (α + 2 + 1/(α−1)) of itself, since (r−1) f'(r)
-is at most that many times f(r). f is good to 2⁻⁵⁰ (α|r−1| + (1 + α|log r|) |r^α − 1|). The
+a sum of terms ≥ 0: they do not cancel. The smaller of π and 1−π is kept as a float of its own.
+The gap p' − p − d is off by 2⁻⁵² (p' − p + d): the slack in d covers that where p' − p < 2²⁰ d, and
+elsewhere d is too small to cancel anything. Ratios are then good to some 2⁻⁵⁰, which moves T by
+2⁻⁵⁰ (α + 2 + 1/(α−1)) of itself, since (r−1) f'(r) is at most that many times f(r). f is good to 2⁻⁵⁰ (α|r−1| + (1 + α|log r|) |r^α − 1|). The
 first part comes to 2⁻⁴⁹ α|b−a| in T, and |b−a| ≤ √(x/2) by Pinsker's inequality, so it is at most
 2⁻⁴⁹ α/((α−1)√x) of (α−1)x; the second is smaller but for a factor of α|log r|, below 1000 where T
 is finite. `_SLACK` = 2⁻³⁰ is taken from T and from d, and `_check` refuses parameters for which
@@ -100,7 +101,7 @@ _CELLS: Final = 6000
 _COARSEST: Final = 5
 
 # So many cells up to the median tell one rule from another in calibration.
-_ENOUGH: Final = 32
+_ENOUGH: Final = 16
 
 # log(1/δ)/ε is about half of the median; longer tables than this take minutes.
 _LONGEST: Final = 1000
@@ -217,7 +218,7 @@ def calibrate_rule(
         return _coarse_median(rules[-1]) if rules else math.inf
 
     def best_part(log_order: float) -> float:
-        return minimum(lambda part: median(log_order, part), 0.05, 0.95, width=0.05)
+        return minimum(lambda part: median(log_order, part), 0.1, 0.9, width=0.1)
 
     if -math.log(delta) > _LONGEST * epsilon:
         least = -math.log(delta) / _LONGEST

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from dp_sips.errors import UsageError
 from dp_sips.privacy.budget import Accounting, Budget
-from dp_sips.privacy.guarantee import Guarantee, sampler_loss
+from dp_sips.privacy.guarantee import Guarantee, sampler_loss, sampler_tail
 from dp_sips.privacy.noise import SAMPLER_ERROR
 
-SPENT = Guarantee(0.1, 1e-5, sampler_loss(3, 100))
+SPENT = Guarantee(0.1, 1e-5, sampler_loss(3, 100), sampler_tail(3, 100))
 
 
 def test_the_samplers_part_covers_every_verdict_that_a_user_touches() -> None:
@@ -41,7 +41,7 @@ def test_there_and_back_is_private(delta: float) -> None:
 
 
 def test_more_rounds_and_items_cost_more() -> None:
-    dear = Guarantee(0.1, 1e-5, 0.01)
+    dear = Guarantee(0.1, 1e-5, 0.01, 0.0)
     assert dear.epsilon(delta=1e-4) == pytest.approx(SPENT.epsilon(delta=1e-4) + 0.01)
     assert dear.delta(epsilon=1.0) > SPENT.delta(epsilon=1.0)
 
@@ -54,7 +54,7 @@ def test_bad_epsilon(epsilon: float) -> None:
 
 def test_an_epsilon_that_the_sampler_uses_up() -> None:
     with pytest.raises(UsageError, match=r"epsilon must be above 0\.01, the sampler's part, got"):
-        Guarantee(0.1, 1e-5, 0.01).delta(epsilon=0.01)
+        Guarantee(0.1, 1e-5, 0.01, 0.0).delta(epsilon=0.01)
 
 
 @pytest.mark.parametrize("delta", [0, 1, 1e-5, 1e-6, -1])

@@ -85,6 +85,7 @@ class MemoryContributions:
         self._schema = schema
         self._pool = pool
         self._shares = cuts(pairs.ends, threads)
+        self._longest = int(np.diff(pairs.ends, prepend=np.uint64(0)).max())
         self._gone = np.zeros(items.size(), dtype=np.bool_)
         self._released = np.zeros(items.size(), dtype=np.bool_)
         # One histogram for each thread, kept from round to round: fresh memory is slow.
@@ -97,7 +98,7 @@ class MemoryContributions:
     def order(self, users: Column, max_items: int, key: Key) -> None:
         """Put the items of users that have more than `max_items` in bounding order."""
         ends = self._pairs.ends
-        if int(np.diff(ends, prepend=np.uint64(0)).max()) <= max_items:
+        if self._longest <= max_items:
             return
         item_words = self._histograms[0]  # borrowed: rounds clear it before they use it
         self._by_pieces(
@@ -126,7 +127,7 @@ class MemoryContributions:
 
     def weigh(self, max_items: int) -> Weights:
         """Return the weight of each item, by its number."""
-        table = weight_table(max_items)
+        table = weight_table(min(max_items, self._longest))
         removed = np.packbits(self._gone, bitorder="little")
 
         def work(histogram: Weights, share: tuple[int, int]) -> None:
