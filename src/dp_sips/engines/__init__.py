@@ -31,9 +31,9 @@ def find_engine(engine: "str | Engine", data: Any = None, **options: Any) -> "En
         try:
             found: Any = getattr(import_module(module), name)(**options)
         except ModuleNotFoundError as error:
-            raise UsageError(
-                f"the engine {engine!r} needs {str(error.name).split('.')[0]}: pip install 'dp-sips[{engine}]'"
-            ) from error
+            missing = str(error.name).split(".")[0]
+            fix = f"pip install 'dp-sips[{engine}]'"
+            raise UsageError(f"the engine {engine!r} needs {missing}: {fix}") from error
         return found  # type: ignore[no-any-return]
     if not callable(getattr(engine, "load", None)):
         raise UsageError(f"engine must be a name or an engine, got {engine!r}")
