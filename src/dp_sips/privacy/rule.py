@@ -48,11 +48,12 @@ Rounding. T = a f(b/a) + (1−a) f((1−b)/(1−a)) with f(r) = r^α − 1 − �
 a sum of terms ≥ 0: they do not cancel. The smaller of π and 1−π is kept as a float of its own.
 The gap p' − p − d is off by 2⁻⁵² (p' − p + d): the slack in d covers that where p' − p < 2²⁰ d, and
 elsewhere d is too small to cancel anything. Ratios are then good to some 2⁻⁵⁰, which moves T by
-2⁻⁵⁰ (α + 2 + 1/(α−1)) of itself, since (r−1) f'(r) is at most that many times f(r). f is good to 2⁻⁵⁰ (α|r−1| + (1 + α|log r|) |r^α − 1|). The
-first part comes to 2⁻⁴⁹ α|b−a| in T, and |b−a| ≤ √(x/2) by Pinsker's inequality, so it is at most
-2⁻⁴⁹ α/((α−1)√x) of (α−1)x; the second is smaller but for a factor of α|log r|, below 1000 where T
-is finite. `_SLACK` = 2⁻³⁰ is taken from T and from d, and `_check` refuses parameters for which
-that is not enough. What is stored has passed the test in floats.
+2⁻⁵⁰ (α + 2 + 1/(α−1)) of itself, since (r−1) f'(r) is at most that many times f(r). The value of
+f is good to 2⁻⁵⁰ (α|r−1| + (1 + α|log r|) |r^α − 1|). The first part comes to 2⁻⁴⁹ α|b−a| in T, and
+|b−a| ≤ √(x/2) by Pinsker's inequality, so it is at most 2⁻⁴⁹ α/((α−1)√x) of (α−1)x; the second is
+like it near r = 1, and elsewhere below 2⁻⁴⁰ of f, as α|log r| < 710 where r^α is finite. `_SLACK` =
+2⁻³⁰ is taken from T and from d, and `_check` refuses parameters for which that is not enough. What
+is stored has passed the test in floats.
 
 Public: everything here but the weights, the uniforms and the verdicts of `ReleaseRule`.
 """
@@ -101,7 +102,7 @@ _CELLS: Final = 6000
 _COARSEST: Final = 5
 
 # So many cells up to the median tell one rule from another in calibration.
-_ENOUGH: Final = 16
+_ENOUGH: Final = 24
 
 # log(1/δ)/ε is about half of the median; longer tables than this take minutes.
 _LONGEST: Final = 1000
@@ -217,16 +218,15 @@ def calibrate_rule(
         rules = _rules(epsilon, delta, shares, 1 + math.exp(log_order), part)
         return _coarse_median(rules[-1]) if rules else math.inf
 
-    def best_part(log_order: float) -> float:
-        return minimum(lambda part: median(log_order, part), 0.1, 0.9, width=0.1)
-
     if -math.log(delta) > _LONGEST * epsilon:
-        least = -math.log(delta) / _LONGEST
-        raise UsageError(f"epsilon must be at least {least} for a release rule, got {epsilon}")
-    # Below the first of these orders next to nothing is left for e.
+        bound = -math.log(delta) / _LONGEST
+        raise UsageError(f"epsilon must be at least {bound} for a release rule, got {epsilon}")
+    # Below the first of these orders next to nothing is left for e. The best part of δ hardly
+    # depends on the order, so each is searched for once.
     least = math.log(-math.log(delta) / epsilon) + 0.1
-    log_order = minimum(lambda log: median(log, best_part(log)), least, least + 1.5, width=0.1)
-    found = _rules(epsilon, delta, shares, 1 + math.exp(log_order), best_part(log_order))
+    log_order = minimum(lambda log: median(log, _HALF), least, least + 1.5, width=0.05)
+    part = minimum(lambda part: median(log_order, part), 0.1, 0.9, width=0.05)
+    found = _rules(epsilon, delta, shares, 1 + math.exp(log_order), part)
     if not found:
         raise UsageError(
             f"no release rule is ({epsilon}, {delta})-DP: give a larger epsilon or delta"
@@ -312,9 +312,9 @@ def _step_bits(median: float) -> int:
 
 @lru_cache(maxsize=1024)
 def _coarse_median(rule: ReleaseRule) -> float:
-    """Return about where the rule crosses one half, from a table of about a hundred cells."""
+    """Return about where the rule crosses one half: a percent low, as the lattice is coarse."""
     median = 0.0
-    for step_bits in range(_COARSEST + 2):
+    for step_bits in range(2, _COARSEST + 2):
         table = _grow(rule.alpha, rule.e, rule.delta, step_bits, stop=0.5)[0]
         cell = len(table) - 1
         below, above = table[cell - 1], table[cell]

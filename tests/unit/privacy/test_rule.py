@@ -380,7 +380,7 @@ class TestWholeReleases:
         epsilon, delta = 2.0, 0.01
         found = calibrate_rule(epsilon, delta, (1 / 3, 1.0))
         for n in range(12):
-            sets: Sets = [(0,)] * n + [(0, 1)] * (n // 2) + [(1, 0)]
+            sets: Sets = [*[(0,)] * n, *[(0, 1)] * (n // 2), (1, 0)]
             assert worst(sets, rounds_of(*found), epsilon) <= delta
 
     def test_novel_items_spend_delta_to_the_last(self) -> None:
