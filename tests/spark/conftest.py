@@ -48,7 +48,6 @@ def spark(cluster: Any, event_log: Path) -> Iterator[Any]:
         spark_eventLog_dir=event_log.as_uri(),
         spark_eventLog_compress="false",
         spark_eventLog_rolling_enabled="false",
-        spark_sql_maxPlanStringLength="1000000",
     )
     yield session
     session.stop()

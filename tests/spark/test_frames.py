@@ -8,10 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dp_sips import InputError, UsageError, select_partitions
+from dp_sips import Cumulative, InputError, UsageError, select_partitions
 from dp_sips.engines.spark import SparkEngine
 
-TEST: dict[str, Any] = {"rho": 0.5, "delta": 0.01, "seed": 1, "insecure_test": True}
+TEST: dict[str, Any] = {
+    "rho": 0.5, "delta": 0.01, "seed": 1, "insecure_test": True, "mechanism": "weighted-gaussian",
+}  # fmt: skip
 NAMES: dict[str, Any] = {"user": "u", "item": "i"}
 LONG = "longer than the fifteen bytes of a block"
 
@@ -143,10 +145,21 @@ def test_many_found_items_leave_by_a_join(spark: Any) -> None:
     for most in (0, 20):
         engine = SparkEngine(broadcast_items=most)
         for mechanism in ("sips", "weighted-gaussian"):
-            options = {"max_items": 4, "mechanism": mechanism, **NAMES, **TEST}
+            options = {"max_items": 4, **NAMES, **TEST, "mechanism": mechanism}
             released = select_partitions(frame, engine=engine, **options).items
             expected = select_partitions(data, **options).items
             assert [row.i for row in released.collect()] == expected["i"].to_pylist()
+
+
+def test_evidence_stays_with_its_items(spark: Any) -> None:
+    data = words()
+    mechanism = Cumulative(rounds=4)
+    options = {"max_items": 4, **NAMES, **TEST, "mechanism": mechanism}
+    for engine in (SparkEngine(), SparkEngine(broadcast_items=10)):
+        frame = spark.createDataFrame(data)
+        released = select_partitions(frame, engine=engine, **options).items
+        expected = select_partitions(data, **options).items
+        assert [row.i for row in released.collect()] == expected["i"].to_pylist()
 
 
 def test_plans_are_shown_on_request(spark: Any, capsys: Any) -> None:

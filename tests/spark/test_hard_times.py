@@ -11,7 +11,8 @@ from dp_sips import select_partitions
 from dp_sips.engines.spark import engine as spark_engine
 
 OPTIONS: dict[str, Any] = {
-    "user": "u", "item": "i", "rho": 0.5, "delta": 0.01, "seed": 1, "insecure_test": True, "max_items": 5,
+    "user": "u", "item": "i", "rho": 0.5, "delta": 0.01, "mechanism": "sips", "max_items": 5,
+    "seed": 1, "insecure_test": True,
 }  # fmt: skip
 
 

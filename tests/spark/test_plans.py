@@ -71,7 +71,8 @@ def test_the_key_is_nowhere_to_be_seen(spark: Any, event_log: Path, capfd: Any) 
     frame = spark.range(4000).selectExpr("id % 100 AS u", "concat('a word of some length ', id % 40) AS i")
     options: dict[str, Any] = {"user": "u", "item": "i", "rho": 0.5, "delta": 0.01}
     engine = SparkEngine(explain=True)
-    select_partitions(frame, seed=SEED, insecure_test=True, engine=engine, **options)
+    test: dict[str, Any] = {"seed": SEED, "insecure_test": True, "mechanism": "sips"}
+    select_partitions(frame, engine=engine, **test, **options)
     shown = capfd.readouterr()
     written = "".join(file.read_text() for file in event_log.iterdir())
     settings = json.dumps(sorted(spark.sparkContext.getConf().getAll()))

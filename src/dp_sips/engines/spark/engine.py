@@ -97,7 +97,7 @@ class SparkContributions:
         """Read the source: one exchange by user."""
         self._lay_out(self._frame, Encode(self._rows, self._key, self._labels))
         assert self._chunks is not None
-        if self._count(self._chunks) == 0:
+        if self._fill(self._chunks) == 0:
             with explained():
                 empty = self._frame.isEmpty()
             label = self._source.feed.label
@@ -110,7 +110,7 @@ class SparkContributions:
     def weigh(self, max_items: int) -> DataFrame:
         """Return the weight of each item: partial sums per chunk, then one exchange by item."""
         assert self._chunks is not None
-        partial = self._chunks.mapInArrow(Weigh(self._near, max_items), chunks.SUMS)
+        partial = _without_past(self._chunks).mapInArrow(Weigh(self._near, max_items), chunks.SUMS)
         if self._evidence is None:
             return partial.groupBy("low", "high").sum("weight").toDF("low", "high", "weight")
         # Evidence meets the weights in their own exchange, and takes none of its own.
@@ -129,7 +129,8 @@ class SparkContributions:
     ) -> tuple[DataFrame, DataFrame]:
         """Return the blocks to release and those to drop; the rest keeps its evidence."""
         judged = self._hold(weights.mapInArrow(JudgeEvidence(decide), JUDGED))
-        self._count(judged)
+        self._fill(judged)
+        judged = _without_past(judged)
         self._evidence = judged.where("NOT released AND NOT dropped")
         released, dropped = judged.where("released"), judged.where("dropped AND NOT released")
         return released.select("low", "high"), dropped.select("low", "high")
@@ -146,7 +147,7 @@ class SparkContributions:
 
     def _take_out(self, found: DataFrame) -> None:
         """Let items leave by broadcast while they are few, else by a join."""
-        new = self._count(found)
+        new = self._fill(found)
         if len(self._near) + new <= self._engine.broadcast_items:
             blocks = np.concatenate((self._near.blocks, self._collected(found)))
             self._near = Found.of(blocks)
@@ -186,9 +187,10 @@ class SparkContributions:
         """Thin out the pairs by a join with what was found, and lay them out anew."""
         assert self._chunks is not None
         old = self._chunks
-        left = old.mapInArrow(unchunked, parcels.PAIRS).join(found, ["low", "high"], "left_anti")
+        pairs = _without_past(old).mapInArrow(unchunked, parcels.PAIRS)
+        left = pairs.join(_without_past(found), ["low", "high"], "left_anti")
         self._lay_out(left, EncodeAgain(self._key, self._labels))
-        self._count(self._chunks)
+        self._fill(self._chunks)
         self._let_go(old)
 
     def _looked_up(self, blocks: Blocks) -> list[pa.Array]:
@@ -214,8 +216,8 @@ class SparkContributions:
         self._held.remove(frame)
         frame.unpersist()
 
-    def _count(self, frame: DataFrame) -> int:
-        """Run what fills a held table."""
+    def _fill(self, frame: DataFrame) -> int:
+        """Run what fills a held table, and return how many rows it has."""
         if self._engine.explain:
             with redirect_stdout(sys.stderr):
                 frame.explain("formatted")
@@ -225,6 +227,21 @@ class SparkContributions:
     def _collected(self, found: DataFrame) -> Blocks:
         with explained():
             return blocks_of(found.toArrow())
+
+
+def _without_past(frame: DataFrame) -> DataFrame:
+    """Return a held table as a plain scan, without the plan that made it.
+
+    Spark prints that plan in every plan after it, twice: after twelve rounds, four thousand times.
+    Lost blocks are computed again all the same. (Spark Connect has no way to do this.)
+    """
+    spark: Any = frame.sparkSession
+    if not hasattr(spark, "_jsparkSession"):
+        return frame
+    java: Any = frame.select("*")._jdf  # noqa: SLF001 (a new query, which finds the table held)
+    rows, schema = java.queryExecution().toRdd(), java.schema()
+    plain = spark._jsparkSession.internalCreateDataFrame(rows, schema, False)  # noqa: FBT003, SLF001
+    return DataFrame(plain, spark)
 
 
 @contextmanager
