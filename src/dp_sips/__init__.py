@@ -9,11 +9,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from dp_sips.errors import DpSipsError, InputError, OutputError, UsageError
-from dp_sips.mechanisms import Cumulative, Sips, WeightedGaussian
+from dp_sips.mechanisms import Cumulative, Sips, SipsRule, WeightedGaussian
 from dp_sips.plan import Plan, plan
 from dp_sips.privacy.budget import Budget
 from dp_sips.privacy.guarantee import Guarantee
-from dp_sips.rounds import EvidenceRound, Round
+from dp_sips.rounds import EvidenceRound, Round, RuleRound
 from dp_sips.selection import Selection
 
 if TYPE_CHECKING:
@@ -31,8 +31,10 @@ __all__ = [
     "OutputError",
     "Plan",
     "Round",
+    "RuleRound",
     "Selection",
     "Sips",
+    "SipsRule",
     "UsageError",
     "WeightedGaussian",
     "plan",

@@ -6,20 +6,33 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_sips.rounds import EvidenceRound, Round
+from dp_sips.privacy.weights import UNIT, Weights, weight
+from dp_sips.rounds import AnyRound, EvidenceRound, RuleRound
 
 Floats = NDArray[np.float64]
 
 
-def chances(rounds: Sequence[Round], weights: Floats) -> Floats:
-    """Return the chance that some round releases an item with the same weight in all of them."""
+def chances(rounds: Sequence[AnyRound], holders: Floats, items: int) -> Floats:
+    """Return the chance that some round releases an item, for each number of its holders.
+
+    Each of them has `items` items, none of which is found or dropped.
+    """
     evident = [r for r in rounds if isinstance(r, EvidenceRound)]
     if evident:
-        return np.array([_by_evidence(evident, weight) for weight in weights])
+        weights = holders.astype(np.uint64) * weight(items, evident[0].step_bits) / UNIT
+        return np.array([_by_evidence(evident, each) for each in weights])
+    missed = sum(_missed(r, holders.astype(np.uint64) * weight(items, r.step_bits)) for r in rounds)
+    return np.asarray(-np.expm1(missed))
+
+
+def _missed(step: AnyRound, weights: Weights) -> Floats:
+    """Return the logarithm of the chance that a round does not release an item."""
+    if isinstance(step, RuleRound):
+        with np.errstate(divide="ignore"):
+            return np.log1p(-step.rule.probability(weights))
     from scipy.special import log_ndtr
 
-    missed = sum(log_ndtr((r.threshold - weights) / r.sigma) for r in rounds)
-    return np.asarray(-np.expm1(missed))
+    return np.asarray(log_ndtr((step.threshold - weights / UNIT) / step.sigma))
 
 
 def _by_evidence(rounds: Sequence[EvidenceRound], weight: float) -> float:

@@ -1,6 +1,7 @@
 """A plan in plain words."""
 
 from dp_sips.plan import Plan
+from dp_sips.rounds import RuleRound
 
 _SIZES = (1, 10, 100)
 
@@ -27,6 +28,19 @@ def _promise(plan: Plan) -> str:
 
 
 def _rounds(plan: Plan) -> str:
+    rules = [r.rule for r in plan.rounds if isinstance(r, RuleRound)]
+    if rules:
+        return "\n".join(
+            (
+                "A user with k items gives 1/√k to each. In each round an item is released with a",
+                "probability that depends on its weight alone; then it leaves the sets.",
+                f"{'round':>5}  {'divergence':>10}  {'delta':>10}  {'half at weight':>14}",
+                *(
+                    f"{i:>5}  {rule.e:>10.4g}  {rule.delta:>10.3g}  {rule.median:>14.2f}"
+                    for i, rule in enumerate(rules, start=1)
+                ),
+            )
+        )
     head = f"{'round':>5}  {'rho':>10}  {'delta':>10}  {'noise σ':>9}  {'threshold':>9}"
     rows = [
         f"{row['round']:>5}  {row['rho']:>10.4g}  {row['delta']:>10.3g}  "

@@ -121,7 +121,23 @@ class Cumulative:
         )
 
 
-MECHANISMS: dict[str, type[Mechanism]] = {m.name: m for m in (WeightedGaussian, Sips, Cumulative)}
+@dataclass(frozen=True)
+class SipsRule(Sips):
+    """SIPS with a release rule instead of noise and a threshold.
+
+    Only verdicts leave, so each item gets a coin instead of noise: its chance of release is as
+    high as privacy allows for its weight. Like SIPS it removes what it found, and re-truncates.
+
+    Guarantee: (ε, δ)-DP, by the proof in privacy/rule.py. The idea of such rules is Harrison and
+    Manurangsi's; `rho=` has no meaning here.
+    """
+
+    name: ClassVar[str] = "sips-rule"
+
+
+MECHANISMS: dict[str, type[Mechanism]] = {
+    m.name: m for m in (WeightedGaussian, Sips, SipsRule, Cumulative)
+}
 """Every mechanism by its name."""
 
 

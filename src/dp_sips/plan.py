@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 
 from dp_sips.chances import binomial, chances
 from dp_sips.errors import UsageError
-from dp_sips.mechanisms import Cumulative, Mechanism, Sips, WeightedGaussian, find_mechanism
+from dp_sips.mechanisms import (
+    Cumulative,
+    Mechanism,
+    Sips,
+    SipsRule,
+    WeightedGaussian,
+    find_mechanism,
+)
 from dp_sips.parameters import refuse_unknown
 from dp_sips.privacy.budget import (
     Budget,
@@ -25,12 +32,22 @@ from dp_sips.privacy.budget import (
     check_rho,
     compose,
 )
-from dp_sips.privacy.evidence import calibrate_evidence, calibrate_evidence_rho, joint_bound
-from dp_sips.privacy.guarantee import Guarantee, JointGuarantee, sampler_loss, sampler_tail
+from dp_sips.privacy.evidence import (
+    calibrate_evidence,
+    calibrate_evidence_rho,
+    joint_bound,
+    lattice_loss,
+)
+from dp_sips.privacy.guarantee import (
+    Guarantee,
+    JointGuarantee,
+    RuleGuarantee,
+    sampler_loss,
+    sampler_tail,
+)
+from dp_sips.privacy.rule import calibrate_rule
 from dp_sips.privacy.threshold import check_max_items, sigma, threshold
-from dp_sips.privacy.weights import UNIT, weight
-from dp_sips.rounds import EvidenceRound, Round
-
+from dp_sips.rounds import AnyRound, EvidenceRound, Round, RuleRound
 
 _MOST_USERS = 1 << 34
 
@@ -50,7 +67,7 @@ class Plan:
 
     mechanism: Mechanism
     max_items: int
-    rounds: tuple[Round, ...]
+    rounds: tuple[AnyRound, ...]
     guarantee: Guarantee
     asked: dict[str, float]
     cut: bool = False
@@ -90,15 +107,17 @@ class Plan:
 
     def table(self) -> list[dict[str, Any]]:
         """Return the rounds as rows of a table."""
-        return [
-            {"round": i, **{k: v for k, v in asdict(r).items() if k != "max_items"}}
-            for i, r in enumerate(self.rounds, start=1)
-        ]
+        return [{"round": i, **_row(r)} for i, r in enumerate(self.rounds, start=1)]
 
     def _chance(self, holders: NDArray[np.float64], items: int) -> NDArray[np.float64]:
         """Return the chance of release for each number of holders; none, no chance."""
-        weights = holders * (weight(items) / UNIT)
-        return np.where(holders > 0, chances(self.rounds, weights), 0.0)
+        return np.where(holders > 0, chances(self.rounds, holders, items), 0.0)
+
+
+def _row(step: AnyRound) -> dict[str, Any]:
+    if isinstance(step, RuleRound):
+        return {**asdict(step.rule), "median": step.threshold}
+    return {name: value for name, value in asdict(step).items() if name != "max_items"}
 
 
 def plan(
@@ -130,6 +149,8 @@ def plan(
     asked = _asked(epsilon, delta, rho)
     if isinstance(chosen, Cumulative):
         return _plan_evidence(chosen, most, asked)
+    if isinstance(chosen, SipsRule):
+        return _plan_rules(chosen, most, asked)
     return _plan_rounds(chosen, most, asked)
 
 
@@ -172,17 +193,36 @@ def _plan_rounds(
     return Plan(mechanism, max_items, rounds, guarantee, asked)
 
 
+def _plan_rules(mechanism: SipsRule, max_items: int, asked: dict[str, float]) -> Plan:
+    """Plan release rules: every round has its share of the divergence and of δ."""
+    if "rho" in asked:
+        raise UsageError("sips-rule has no rho: give epsilon instead")
+    count = mechanism.rounds
+    loss, tail = sampler_loss(count, max_items), sampler_tail(count, max_items)
+    rest = _above("epsilon", asked["epsilon"], loss), _above("delta", asked["delta"], tail)
+    rules = calibrate_rule(*rest, mechanism.shares())
+    own = -math.expm1(sum(math.log1p(-rule.delta) for rule in rules))
+    rho = sum(rule.e for rule in rules) / rules[0].alpha
+    guarantee = RuleGuarantee(rho, own, loss, tail, rules)
+    rounds = tuple(RuleRound(rule, max_items) for rule in rules)
+    return Plan(mechanism, max_items, rounds, guarantee, asked)
+
+
 def _plan_evidence(mechanism: Cumulative, max_items: int, asked: dict[str, float]) -> Plan:
     """Plan cumulative evidence: one budget for all rounds, thresholds for the sum of them."""
     schedule, delta = mechanism.schedule(), asked["delta"]
-    count = mechanism.rounds
-    loss, tail = sampler_loss(count, max_items), sampler_tail(count, max_items)
+    tail = sampler_tail(mechanism.rounds, max_items)
     if "rho" in asked:
         rho = asked["rho"]
         thresholds = calibrate_evidence_rho(rho, delta, schedule, max_items)
+        loss = lattice_loss(rho, schedule, max_items)
     else:
-        rest = _above("epsilon", asked["epsilon"], loss), _above("delta", delta, tail)
-        rho, thresholds = calibrate_evidence(*rest, schedule, max_items)
+        rest, loss = _above("delta", delta, tail), 0.0
+        rho, thresholds = calibrate_evidence(asked["epsilon"], rest, schedule, max_items)
+        while loss < lattice_loss(rho, schedule, max_items):  # a smaller ρ, a larger loss
+            loss = 1.01 * lattice_loss(rho, schedule, max_items)
+            epsilon = _above("epsilon", asked["epsilon"], loss)
+            rho, thresholds = calibrate_evidence(epsilon, rest, schedule, max_items)
     bound = joint_bound(schedule, max_items)
     parts = bound.release_by_round(rho, thresholds)
     rounds = tuple(

@@ -2,6 +2,10 @@
 
 from dataclasses import dataclass
 
+from dp_sips.privacy.evidence import STEP_BITS
+from dp_sips.privacy.rule import ReleaseRule
+from dp_sips.privacy.weights import UNIT_BITS
+
 
 @dataclass(frozen=True)
 class Round:
@@ -21,6 +25,11 @@ class Round:
     threshold: float
     max_items: int
 
+    @property
+    def step_bits(self) -> int:
+        """Weights are multiples of 2^-step_bits."""
+        return UNIT_BITS
+
 
 @dataclass(frozen=True)
 class EvidenceRound(Round):
@@ -38,3 +47,39 @@ class EvidenceRound(Round):
     share: float
     spent: float
     drop: float
+
+    @property
+    def step_bits(self) -> int:
+        """Weights and noise are multiples of 2^-step_bits."""
+        return STEP_BITS
+
+
+@dataclass(frozen=True)
+class RuleRound:
+    """A round of a release rule: an item is released with a probability that its weight decides.
+
+    Attributes:
+        rule: The rule: what it spends, and its table of probabilities.
+        max_items: Δ0, how many items of a user count.
+    """
+
+    rule: ReleaseRule
+    max_items: int
+
+    @property
+    def step_bits(self) -> int:
+        """Weights are multiples of 2^-step_bits."""
+        return self.rule.step_bits
+
+    @property
+    def delta(self) -> float:
+        """The round's part of δ."""
+        return self.rule.delta
+
+    @property
+    def threshold(self) -> float:
+        """The weight from which an item is released with a probability of at least one half."""
+        return self.rule.median
+
+
+AnyRound = Round | EvidenceRound | RuleRound

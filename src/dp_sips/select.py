@@ -13,10 +13,15 @@ from dp_sips.errors import UsageError
 from dp_sips.mechanisms import Mechanism
 from dp_sips.parameters import refuse_unknown
 from dp_sips.plan import plan as make_plan
-from dp_sips.privacy.decide import decide, decide_on_evidence, noise_for_round
+from dp_sips.privacy.decide import (
+    decide,
+    decide_by_rule,
+    decide_on_evidence,
+    noise_for_round,
+)
 from dp_sips.privacy.noise import Key, Scrambler
 from dp_sips.progress import Progress
-from dp_sips.rounds import EvidenceRound, Round
+from dp_sips.rounds import AnyRound, EvidenceRound, RuleRound
 from dp_sips.selection import Selection
 from dp_sips.sorting import sorted_items
 from dp_sips.sources import open_source
@@ -85,19 +90,28 @@ def select_partitions(
     return Selection(source.restore(released), plan, not key.is_test, facts)
 
 
-def _run_round(contributions: Contributions, step: Round, noise: Scrambler) -> None:
+def _run_round(contributions: Contributions, step: AnyRound, noise: Scrambler) -> None:
     """Weigh, decide, remove: one round, on whatever engine holds the contributions."""
-    weights = contributions.weigh(step.max_items)
-    numbers = {"sigma": step.sigma, "threshold": step.threshold, "scrambler": noise}
+    weights = contributions.weigh(step.max_items, step.step_bits)
     if isinstance(step, EvidenceRound):
         judge = partial(
-            decide_on_evidence, share=step.share, spent=step.spent, drop=step.drop, **numbers
+            decide_on_evidence,
+            share=step.share,
+            spent=step.spent,
+            sigma=step.sigma,
+            threshold=step.threshold,
+            drop=step.drop,
+            scrambler=noise,
         )
         released, hopeless = contributions.decide_on_evidence(weights, judge)
         contributions.remove(released)
         contributions.drop(hopeless)
+    elif isinstance(step, RuleRound):
+        by_rule = partial(decide_by_rule, rule=step.rule, scrambler=noise)
+        contributions.remove(contributions.decide(weights, by_rule))
     else:
-        contributions.remove(contributions.decide(weights, partial(decide, **numbers)))
+        verdict = partial(decide, sigma=step.sigma, threshold=step.threshold, scrambler=noise)
+        contributions.remove(contributions.decide(weights, verdict))
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from dp_sips.privacy.decide import Decide, DecideOnEvidence
 from dp_sips.privacy.noise import Key
+from dp_sips.privacy.weights import UNIT_BITS
 from dp_sips.progress import Progress
 from dp_sips.sources import Source
 
@@ -20,10 +21,11 @@ class Contributions(Protocol):
     Sensitive: everything but `released`.
     """
 
-    def weigh(self, max_items: int) -> Any:
+    def weigh(self, max_items: int, step_bits: int = UNIT_BITS) -> Any:
         """Return the weight of each item that is still in somebody's set.
 
-        A user's first `max_items` in bounding order count; k of them get weight(k) each.
+        A user's first `max_items` in bounding order count; k of them get
+        weight_table(max_items, step_bits)[k] each.
         """
 
     def decide(self, weights: Any, decide: Decide) -> Any:

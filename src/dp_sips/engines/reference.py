@@ -11,7 +11,7 @@ from dp_sips.engines.blocks import combine, value_blocks
 from dp_sips.privacy import bounding
 from dp_sips.privacy.decide import Decide, DecideOnEvidence
 from dp_sips.privacy.noise import Blocks, Key
-from dp_sips.privacy.weights import weight
+from dp_sips.privacy.weights import UNIT_BITS, weight
 from dp_sips.progress import Progress
 from dp_sips.sources import Source
 
@@ -59,13 +59,13 @@ class ReferenceContributions:
         self._evidence: dict[Item, float] = defaultdict(float)
         self._released: list[Item] = []
 
-    def weigh(self, max_items: int) -> dict[Item, int]:
+    def weigh(self, max_items: int, step_bits: int = UNIT_BITS) -> dict[Item, int]:
         """Return the weighted histogram: Algorithm 2, lines 3–7."""
         histogram: dict[Item, int] = defaultdict(int)
         for items in self._sets:
             counted = items[:max_items]
             for item in counted:
-                histogram[item] += weight(len(counted))
+                histogram[item] += weight(len(counted), step_bits)
         return histogram
 
     def decide(self, weights: dict[Item, int], decide: Decide) -> list[Item]:

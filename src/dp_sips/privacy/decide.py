@@ -5,7 +5,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_sips.privacy.noise import Blocks, Key, Scrambler, exceeds, gaussian
+from dp_sips.privacy.evidence import STEP_BITS
+from dp_sips.privacy.noise import Blocks, Key, Scrambler, exceeds, gaussian, uniform
+from dp_sips.privacy.rule import ReleaseRule
 from dp_sips.privacy.weights import UNIT, Weights
 
 Decide = Callable[[Blocks, Weights], NDArray[np.bool_]]
@@ -26,6 +28,17 @@ def decide(
     """
     needed = (threshold - weights / UNIT) / sigma
     return (weights > 0) & exceeds(scrambler(blocks), needed)
+
+
+def decide_by_rule(
+    blocks: Blocks, weights: Weights, *, rule: ReleaseRule, scrambler: Scrambler
+) -> NDArray[np.bool_]:
+    """Release an item with the probability that the rule gives its weight.
+
+    Guarantee: with weights of L2 sensitivity 1 on the rule's lattice, δ-approximate (α, e)-RDP.
+    Public: the rule. Sensitive: everything else, but for the verdicts.
+    """
+    return (weights > 0) & rule.decide(weights, uniform(scrambler(blocks)))
 
 
 Evidence = NDArray[np.float64]
@@ -51,14 +64,16 @@ def decide_on_evidence(
 ) -> tuple[Evidence, NDArray[np.bool_], NDArray[np.bool_]]:
     """Add a round's noisy weights to the evidence; release above the threshold, drop the hopeless.
 
-    What is compared is the average Σ f_l (weight_l + noise_l) / F; evidence.py has the theorem. An
-    item without weight is in nobody's set: it is dropped, and never released.
+    What is compared is the average Σ f_l (weight_l + noise_l) / F; evidence.py has the theorem.
+    Noise is rounded to the lattice on which the weights lie. An item without weight is in nobody's
+    set: it is dropped, and never released.
 
     Guarantee: both verdicts are a function of the noisy weights, cut to the items that occur.
     Public: the shares, σ, the threshold and the drop level. Sensitive: everything else, but for
     what is released.
     """
-    noisy = weights / UNIT + sigma * gaussian(scrambler(blocks))
+    steps = 1 << STEP_BITS
+    noisy = weights / UNIT + np.rint(gaussian(scrambler(blocks)) * (sigma * steps)) / steps
     total = evidence + share * noisy
     average = total / spent
     released = (weights > 0) & (average >= threshold)

@@ -1,41 +1,49 @@
 """The accounting of cumulative evidence: what a user with items of its own can change, jointly.
 
-The mechanism (`EvidenceRule`, in rules.py). Each user's set is cut once to Δ0 items. Round l of I has a share f_l
-of the budget (Σ f_l = 1) and noise σ_l = 1/√(2ρ f_l); a user spreads 1/√k over its k items that are
-still active. With F_i = f_1 + … + f_i, an item's evidence after round i is the average
-X_i = Σ_{l≤i} f_l (weight_l + noise_l) / F_i, whose noise has the deviation σ(F_i) = 1/√(2ρ F_i). An
-active item is released if X_i ≥ T_i, and dropped if X_i < z_i σ(F_i).
+The mechanism (`decide.decide_on_evidence`). Each user's set is cut once to Δ0 items. Round l of I
+has a share f_l of the budget (Σ f_l = 1) and noise σ_l = 1/√(2ρ f_l); a user spreads 1/√k over its k
+items that are still active. With F_i = f_1 + … + f_i, an item's evidence after round i is the
+average X_i = Σ_{l≤i} f_l (weight_l + noise_l) / F_i, whose noise has the deviation
+σ(F_i) = 1/√(2ρ F_i). An active item is released if X_i ≥ T_i, and dropped if X_i < z_i σ(F_i).
 
-Theorem. Let t of a user's items be held, after cutting, by nobody else, and let ξ be the noise of these. Let A_l be
-the number of them whose noise alone would not have been dropped before round l, and B_l the same
-without one of them. Then the release is (ε, δ)-DP for δ = max_{0≤t≤Δ0} D(t) + G(t), where
+Theorem. Let t of a user's items be held, after cutting, by nobody else, and let ξ be the noise of
+these. Let A_l be the number of them whose noise alone would not have been dropped before round l,
+and B_l the same without one of them. Then the release is (ε, δ)-DP for
+δ = max_{0≤t≤Δ0} D(t) + G(t), where
 
     D(t) = t · Σ_i E Q((T_i − m_i) / σ(F_i)),   m_i = Σ_{l≤i} f_l / √(1 + B_l) / F_i,
     G(t) = E δ_G(ε, √(2ρ y)),                   y = Σ_l f_l (Δ0 − t) / (Δ0 − t + A_l).
 
-Proof. Weights are not negative, so an item that its noise alone would keep is kept, until one of the t
-items is released. So before that, at least A_l of them are active in round l, and an active one weighs at most
-1/√(1 + B_l) there, where B_l depends on the others' noise only. The first of them to be
-released, item u in round i, has Σ_{l≤i} f_l (1/√(1 + B_l) + noise_l(u)) / F_i ≥ T_i, and u's noise is
-independent of B: the event E that this holds for no u and i depends on ξ alone, and fails
-with probability at most D(t). Now fix ξ in E. None of the t items is released, and the release
-is a function of the noisy weights of the items that others hold too, the same with and without
-the user. In round l the user gives 1/√(s + A) to each of s ≤ Δ0 − t of these, with A ≥ A_l: a squared
-norm of s/(s + A) ≤ (Δ0 − t)/(Δ0 − t + A_l), a bound that ξ fixes beforehand. So the rounds are an
-adaptive composition of Gaussian mechanisms, and P[M(x') ∈ Y | ξ] and P[M(x) ∈ Y] are within
+Proof. Weights are not negative, so an item that its noise alone would keep is kept, until one of
+the t items is released. So before that, at least A_l of them are active in round l, and an active
+one weighs at most 1/√(1 + B_l) there, where B_l depends on the others' noise only. The first of
+them to be released, item u in round i, has Σ_{l≤i} f_l (1/√(1 + B_l) + noise_l(u)) / F_i ≥ T_i, and
+u's noise is independent of B: the event E that this holds for no u and i depends on ξ alone, and
+fails with probability at most D(t). Now fix ξ in E. None of the t items is released, and the
+release is a function of the noisy weights of the items that others hold too, the same with and
+without the user. In round l the user gives 1/√(s + A) to each of s ≤ Δ0 − t of these, with A ≥ A_l:
+a squared norm of s/(s + A) ≤ (Δ0 − t)/(Δ0 − t + A_l), a bound that ξ fixes beforehand. So these are
+an adaptive composition of Gaussian mechanisms, and P[M(x') ∈ Y | ξ] and P[M(x) ∈ Y] are within
 (ε, δ_G(ε, √(2ρ y))) of each other, both ways. Average over ξ in E, and add P[Eᶜ] ≤ D(t). ∎
 
 The same fixed-ξ argument with y ≤ 1 gives max_t D(t)-approximate ρ-zCDP.
 
-What the theorem is worth: a user whose own items use up δ in D has little norm left to use up δ in G, and the
-other way round, so D and G need not share δ between them.
+What the theorem is worth: a user whose own items use up δ in D has little norm left to use up δ in
+G, and the other way round, so D and G need not share δ between them.
+
+The lattice. Noise is rounded to the lattice of step 2^-STEP_BITS on which the weights lie. A weight
+on the lattice plus rounded noise is the rounded sum: a function of the Gaussian mechanism's output.
+What follows may then round as it likes. The sampler's values are off by at most 2⁻⁴⁹ (1 + |z|), for
+|z| ≤ 10.5, and a cell is 2^-STEP_BITS/σ wide: the odds of a cell are off by a factor within
+1 ± 23·2⁻⁴⁹·σ·2^STEP_BITS, which `lattice_loss` charges to ε for each item that a user touches.
 
 Numbers. All expectations are bounded from above:
  - the chance that noise alone survives is bounded from below, on a lattice, always rounding down;
    fewer survivors mean larger D and G, and only the first `_TRACKED` of the t items are counted;
  - A_l is a chain: each survivor survives the next round with the same conditional chance;
- - for every h ≥ 0, E g(v) ≤ max_v [g(v) e^{−hv}] · E e^{hv}; the maximum is taken over cells, with g (which
-   increases) at the right end and e^{−hv} at the left; E e^{hv} is one backward pass along the chain.
+ - for every h ≥ 0, E g(v) ≤ max_v [g(v) e^{−hv}] · E e^{hv}; the maximum is taken over cells, with
+   g (which increases) at the right end and e^{−hv} at the left; E e^{hv} is one backward pass along
+   the chain.
 Public: everything here. No function in this file sees data.
 """
 
@@ -43,6 +51,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
+from itertools import pairwise
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,10 +62,14 @@ from dp_sips.privacy.search import boundary
 
 Floats = NDArray[np.float64]
 
+STEP_BITS: Final = 12
+"""Weights and noise are multiples of 2^-STEP_BITS."""
+
 _TRACKED = 192
 _CELLS = 400
 _SLOPES_RELEASE = np.array([0.0, 0.15, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0])
 _SLOPES_NOISE = np.array([0.0, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 13.0, 17.0, 25.0, 40.0])
+_WIDTH = 1e-4
 # Far above all the rounding in sums of a few hundred positive floats.
 _SLACK = 1 + 1e-9
 
@@ -121,7 +135,7 @@ def survival(schedule: Schedule) -> tuple[float, ...]:
 
 @cache
 def joint_bound(schedule: Schedule, max_items: int) -> "JointBound":
-    """Return the bound for a schedule and a Δ0, with all that does not depend on ε and ρ computed."""
+    """Return the bound for a schedule and a Δ0; what ε and ρ do not change is computed once."""
     return JointBound(schedule, max_items)
 
 
@@ -132,10 +146,7 @@ class JointBound:
         self.schedule = schedule
         self.max_items = max_items
         survive = np.array(survival(schedule))
-        self._chain = [
-            _thinning(min(1.0, b / a) if a > 0 else 0.0)
-            for a, b in zip(survive, survive[1:], strict=False)
-        ]
+        self._chain = [_thinning(min(1.0, b / a) if a > 0 else 0.0) for a, b in pairwise(survive)]
         self._starts = _starts(max_items)
 
     @cached_property
@@ -220,12 +231,21 @@ class JointBound:
         return min(1.0, float(self.release(rho, thresholds).max()))
 
 
+def lattice_loss(rho: float, schedule: Schedule, max_items: int) -> float:
+    """Return what the sampler's rounding can add to ε: "The lattice", above.
+
+    Three times the error of a cell covers (1 + κ)/(1 − κ), on both neighbours.
+    """
+    sigmas = 1 / np.sqrt(2 * rho * schedule.fractions)
+    return float(3 * max_items * (23 * 2.0**-49 * 2.0**STEP_BITS) * sigmas.sum())
+
+
 def calibrate_evidence(
     epsilon: float, delta: float, schedule: Schedule, max_items: int
 ) -> tuple[float, Floats]:
     """Return the ρ and the thresholds that are (ε, δ)-DP, with the last threshold lowest.
 
-    Guarantee: `joint_bound(schedule, max_items).delta(epsilon, rho, thresholds) <= delta`, in floats.
+    Guarantee: `joint_bound(schedule, max_items).delta(epsilon, rho, thresholds) <= delta`.
     """
     bound = joint_bound(schedule, max_items)
     best: tuple[float, Floats] | None = None
@@ -261,7 +281,7 @@ def _least(holds: Callable[[float], bool]) -> float:
     low, high = 0.0, 40.0
     while not holds(high):  # where noise is so small that 40 deviations are less than a weight
         low, high = high, 2 * high
-    while high - low > 1e-4:
+    while high - low > _WIDTH:
         middle = (low + high) / 2
         low, high = (low, middle) if holds(middle) else (middle, high)
     return high

@@ -8,6 +8,7 @@ from dp_sips.errors import UsageError
 from dp_sips.privacy.budget import Accounting, Budget, check_delta, check_epsilon
 from dp_sips.privacy.evidence import Schedule, joint_bound
 from dp_sips.privacy.noise import SAMPLER_ERROR, SAMPLER_TAIL
+from dp_sips.privacy.rule import ReleaseRule, rule_delta, rule_epsilon
 from dp_sips.privacy.search import boundary
 
 _LARGEST_EPSILON = 100.0
@@ -66,6 +67,31 @@ class Guarantee:
 
     def __str__(self) -> str:
         return f"{self.threshold_delta:.4g}-approximate {self.rho:.4g}-zCDP"
+
+
+@dataclass(frozen=True)
+class RuleGuarantee(Guarantee):
+    """The guarantee of release rules: (ε, δ) by the proof in rule.py.
+
+    Attributes:
+        rules: The rules of all rounds. `rho` is that of no Gaussian: it is the e/α of the rules.
+    """
+
+    rules: tuple[ReleaseRule, ...]
+
+    def epsilon(self, *, delta: float, accounting: Accounting = "gaussian") -> float:
+        """Return the smallest ε for which the release is (ε, δ)-DP, rounded up."""
+        del accounting  # there is only one
+        return rule_epsilon(self.rules, check_delta(delta) - self.sampler_tail) + self.sampler_loss
+
+    def delta(self, *, epsilon: float, accounting: Accounting = "gaussian") -> float:
+        """Return the smallest δ for which the release is (ε, δ)-DP, rounded up."""
+        del accounting
+        return rule_delta(self.rules, self._rest(epsilon)) + self.sampler_tail
+
+    def __str__(self) -> str:
+        e, alpha = sum(rule.e for rule in self.rules), self.rules[0].alpha
+        return f"{self.threshold_delta:.4g}-approximate ({alpha:.4g}, {e:.4g})-RDP"
 
 
 @dataclass(frozen=True)

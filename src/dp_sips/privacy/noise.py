@@ -92,18 +92,26 @@ class Scrambler:
         return out[: plain.nbytes].view("<u8").reshape(-1, 2)
 
 
+def uniform(bits: Blocks) -> NDArray[np.float64]:
+    """Turn 128 random bits each into uniform numbers in (−½, ½).
+
+    One bit is the sign. A float keeps its relative precision near 0, so small probabilities on
+    either side are as exact as large ones.
+    """
+    high, low = bits[:, 0], bits[:, 1]
+    size = (high + ((low >> 1) + 0.5) * 2.0**-63) * 2.0**-65
+    return np.where(low & 1, size, -size)
+
+
 def gaussian(bits: Blocks) -> NDArray[np.float64]:
     """Turn 128 random bits each into standard Gaussians, by inversion.
 
-    One bit is the sign; the others are the probability u in (0, 1/2) of a value further out on
-    that side. A float keeps its relative precision near 0, so the tails are as exact as the middle.
+    The size of a uniform number is the probability of a value further out on its side.
     """
     from scipy.special import ndtri
 
-    high, low = bits[:, 0], bits[:, 1]
-    tail = (high + ((low >> 1) + 0.5) * 2.0**-63) * 2.0**-65
-    magnitude = -ndtri(tail)
-    return np.where(low & 1, magnitude, -magnitude)
+    signed = uniform(bits)
+    return np.asarray(-np.sign(signed) * ndtri(np.abs(signed)))
 
 
 def exceeds(bits: Blocks, needed: NDArray[np.float64]) -> NDArray[np.bool_]:

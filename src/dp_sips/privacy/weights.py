@@ -13,21 +13,26 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-UNIT: Final = 1 << 30
+UNIT_BITS: Final = 30
+UNIT: Final = 1 << UNIT_BITS
 """The weight of a user's only item."""
 
 Weights = NDArray[np.uint64]
 """Sums of weights, in units. 2³⁴ users fit."""
 
 
-def weight(count: int) -> int:
+def weight(count: int, step_bits: int = UNIT_BITS) -> int:
     """Return floor(2³⁰/√count) = floor(√(2⁶⁰/count)), what each of a user's `count` items gets.
 
-    The square root of a rounded-down integer, rounded down, is the same number, and exact.
+    The square root of a rounded-down integer, rounded down, is the same number, and exact. With
+    fewer `step_bits`, it is rounded down to a multiple of 2^-step_bits: the norm only shrinks, and
+    sums lie on that lattice.
     """
-    return math.isqrt(UNIT * UNIT // count)
+    shift = UNIT_BITS - step_bits
+    return math.isqrt(UNIT * UNIT // count) >> shift << shift
 
 
-def weight_table(max_items: int) -> Weights:
+def weight_table(max_items: int, step_bits: int = UNIT_BITS) -> Weights:
     """Return the weights for 0, 1, …, `max_items` items; no item, no weight."""
-    return np.array([0, *(weight(k) for k in range(1, max_items + 1))], dtype=np.uint64)
+    table = [0, *(weight(k, step_bits) for k in range(1, max_items + 1))]
+    return np.array(table, dtype=np.uint64)

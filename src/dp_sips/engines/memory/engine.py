@@ -17,7 +17,7 @@ from dp_sips.errors import UsageError
 from dp_sips.privacy import bounding
 from dp_sips.privacy.decide import Decide, DecideOnEvidence, Evidence
 from dp_sips.privacy.noise import Key
-from dp_sips.privacy.weights import Weights, weight_table
+from dp_sips.privacy.weights import UNIT_BITS, Weights, weight_table
 from dp_sips.progress import Progress
 from dp_sips.sources import Source
 
@@ -125,9 +125,9 @@ class MemoryContributions:
         self._shares = cuts(new_ends, len(self._shares))
         self._histograms = self._histograms[: len(self._shares)]
 
-    def weigh(self, max_items: int) -> Weights:
+    def weigh(self, max_items: int, step_bits: int = UNIT_BITS) -> Weights:
         """Return the weight of each item, by its number."""
-        table = weight_table(min(max_items, self._longest))
+        table = weight_table(min(max_items, self._longest), step_bits)
         removed = np.packbits(self._gone, bitorder="little")
 
         def work(histogram: Weights, share: tuple[int, int]) -> None:
