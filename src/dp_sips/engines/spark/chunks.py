@@ -42,6 +42,11 @@ class Chunk:
     items: NDArray[np.uint32]
     goes_on: bool
 
+    @property
+    def longest(self) -> int:
+        """How many items the user with most of them has."""
+        return int(np.diff(self.ends, prepend=np.uint64(0)).max())
+
     @classmethod
     def of(cls, pairs: Pairs, *, goes_on: bool) -> "Chunk":
         """Number the items of ordered, distinct pairs."""
@@ -99,10 +104,10 @@ class Weigh:
 
     found: Found
     max_items: int
+    step_bits: int
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Stream sums of `SUMS` for chunks of one Spark partition."""
-        table = weight_table(self.max_items)
         open_user: Blocks | None = None
         for chunk in chunks_of(batches):
             removed = self.found.contain(chunk.blocks)
@@ -111,16 +116,22 @@ class Weigh:
                 open_user = self._more(open_user, chunk, 0, removed)
                 first = 1
                 if stop > 1 or not chunk.goes_on:
-                    yield _sums(open_user, _equal_weights(open_user))
+                    yield self._sums_of_one(open_user)
                     open_user = None
             if chunk.goes_on and first < stop:
                 stop -= 1
                 open_user = self._more(np.empty((0, 2), np.uint64), chunk, stop, removed)
             weights = np.zeros(len(chunk.blocks), dtype=np.uint64)
             bits = np.packbits(removed, bitorder="little")
+            table = weight_table(min(self.max_items, chunk.longest), self.step_bits)
             kernels.add_weights(chunk.items, chunk.ends, bits, table, weights, first, stop)
             held = np.flatnonzero(weights)
             yield _sums(chunk.blocks[held], weights[held])
+
+    def _sums_of_one(self, counted: Blocks) -> pa.RecordBatch:
+        """Return what one user gives to the items that count."""
+        weights = np.full(len(counted), weight(max(1, len(counted)), self.step_bits), np.uint64)
+        return _sums(counted, weights)
 
     def _more(self, counted: Blocks, chunk: Chunk, user: int, removed: NDArray[np.bool_]) -> Blocks:
         """Add to the items that count of a user that a border of chunks cuts in two."""
@@ -131,10 +142,6 @@ class Weigh:
 
 
 SUMS: Final = "low long, high long, weight long"
-
-
-def _equal_weights(blocks: Blocks) -> Weights:
-    return np.full(len(blocks), weight(len(blocks)) if len(blocks) else 0, dtype=np.uint64)
 
 
 def _sums(blocks: Blocks, weights: Weights) -> pa.RecordBatch:

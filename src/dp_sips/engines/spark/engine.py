@@ -26,6 +26,7 @@ from dp_sips.engines.spark.worker_key import WorkerKey
 from dp_sips.errors import InputError, UsageError
 from dp_sips.privacy.decide import Decide, DecideOnEvidence
 from dp_sips.privacy.noise import Blocks, Key
+from dp_sips.privacy.weights import UNIT_BITS
 from dp_sips.progress import Progress
 from dp_sips.sources import Source
 
@@ -107,10 +108,12 @@ class SparkContributions:
                 else f"no rows are left of {label}: each has a null or an empty list"
             )
 
-    def weigh(self, max_items: int) -> DataFrame:
+    def weigh(self, max_items: int, step_bits: int = UNIT_BITS) -> DataFrame:
         """Return the weight of each item: partial sums per chunk, then one exchange by item."""
         assert self._chunks is not None
-        partial = _without_past(self._chunks).mapInArrow(Weigh(self._near, max_items), chunks.SUMS)
+        partial = _without_past(self._chunks).mapInArrow(
+            Weigh(self._near, max_items, step_bits), chunks.SUMS
+        )
         if self._evidence is None:
             return partial.groupBy("low", "high").sum("weight").toDF("low", "high", "weight")
         # Evidence meets the weights in their own exchange, and takes none of its own.
