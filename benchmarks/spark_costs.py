@@ -1,6 +1,6 @@
 """What a run moves, by Spark's own metrics, against the cost model of docs/scale.md.
 
-    python benchmarks/spark_costs.py --rows 300000 1000000 3000000
+python benchmarks/spark_costs.py --rows 300000 1000000 3000000
 """
 
 import argparse
@@ -64,7 +64,12 @@ def _measure(folder: Path, rows: int) -> None:
             frame = spark.read.parquet(str(path)).repartition(8).persist()
             sizes = _sizes(frame)
             before = len(list(_exchanges(events)))
-            settings: dict[str, Any] = {"rho": 0.1, "delta": 1e-5, "mechanism": "sips", "progress": False}
+            settings: dict[str, Any] = {
+                "rho": 0.1,
+                "delta": 1e-5,
+                "mechanism": "sips",
+                "progress": False,
+            }
             select_partitions(frame, user="user", item="item", **settings)
             found = list(_exchanges(events))[before:]
         finally:
@@ -85,8 +90,8 @@ def _show(sizes: tuple[int, int, int], found: list[Exchange]) -> None:
         name = f"round {number}" if number else "by user"
         model = exchange.records * SUM if number else pairs * PAIR
         print(
-            f"| {rows:,} | {pairs:,} | {items:,} | {name} | {exchange.tasks} | {exchange.records:,} "
-            f"| {exchange.size / 1e6:.2f} | {model / 1e6:.2f} |",
+            f"| {rows:,} | {pairs:,} | {items:,} | {name} | {exchange.tasks} "
+            f"| {exchange.records:,} | {exchange.size / 1e6:.2f} | {model / 1e6:.2f} |",
             flush=True,
         )
 

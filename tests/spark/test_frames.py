@@ -85,7 +85,9 @@ def test_array_columns(spark: Any) -> None:
 
 
 def test_bad_input_is_named(spark: Any) -> None:
-    frame = spark.createDataFrame([(1, 1.5, "a", {"k": 1})], "u int, x double, word string, m map<string,int>")
+    frame = spark.createDataFrame(
+        [(1, 1.5, "a", {"k": 1})], "u int, x double, word string, m map<string,int>"
+    )
     for columns, message in (
         ({"user": "u", "item": "wrod"}, "no column 'wrod' in the Spark data frame: did you mean"),
         ({"user": "u", "item": "x"}, "has the type double: cast it first"),
@@ -97,11 +99,11 @@ def test_bad_input_is_named(spark: Any) -> None:
 
 def test_nulls_and_empty_tables(spark: Any) -> None:
     frame = spark.createDataFrame([(1, "a"), (2, None)], "u int, i string")
-    with pytest.raises(InputError, match="^column 'i' of the Spark data frame has nulls: nulls="):
+    with pytest.raises(InputError, match=r"^column 'i' of the Spark data frame has nulls: nulls="):
         select_partitions(frame, **NAMES, **TEST)
-    with pytest.raises(InputError, match="^no rows in the Spark data frame$"):
+    with pytest.raises(InputError, match=r"^no rows in the Spark data frame$"):
         select_partitions(frame.where("u > 5"), **NAMES, **TEST)
-    with pytest.raises(InputError, match="^no rows are left of the Spark data frame"):
+    with pytest.raises(InputError, match=r"^no rows are left of the Spark data frame"):
         select_partitions(frame.where("u = 2"), nulls="drop", **NAMES, **TEST)
 
 

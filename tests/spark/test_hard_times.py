@@ -18,9 +18,7 @@ OPTIONS: dict[str, Any] = {
 
 def data() -> Any:
     random = np.random.default_rng(7)
-    return pa.table(
-        {"u": random.integers(0, 4000, 60_000), "i": random.zipf(1.3, 60_000) % 5000}
-    )
+    return pa.table({"u": random.integers(0, 4000, 60_000), "i": random.zipf(1.3, 60_000) % 5000})
 
 
 def released(frame: Any) -> list[int]:
@@ -36,13 +34,11 @@ def test_lost_cache_blocks(spark: Any, monkeypatch: Any) -> None:
     weigh = spark_engine.SparkContributions.weigh
     lost = []
 
-    def forgetful(self: Any, max_items: int) -> Any:
-        blocks = spark.sparkContext._jsc.getPersistentRDDs()
-        for number in blocks:
-            manager = spark.sparkContext._jvm.org.apache.spark.SparkEnv.get().blockManager()
-            manager.master().removeRdd(int(number), True)
-            lost.append(number)
-        return weigh(self, max_items)
+    def forgetful(self: Any, *rules: int) -> Any:
+        for held in spark.sparkContext._jsc.getPersistentRDDs().values():
+            held.unpersist()
+            lost.append(held)
+        return weigh(self, *rules)
 
     monkeypatch.setattr(spark_engine.SparkContributions, "weigh", forgetful)
     assert released(spark.createDataFrame(data()).repartition(4)) == expected()
@@ -54,11 +50,11 @@ def test_a_worker_dies_in_the_middle_of_a_round(cluster: Any, spark: Any, monkey
     weigh = spark_engine.SparkContributions.weigh
     rounds: list[threading.Timer] = []
 
-    def fatal(self: Any, max_items: int) -> Any:
+    def fatal(self: Any, *rules: int) -> Any:
         rounds.append(threading.Timer(0.3, lambda: cluster.kill(0)))
         if len(rounds) == 2:
             rounds[-1].start()
-        return weigh(self, max_items)
+        return weigh(self, *rules)
 
     monkeypatch.setattr(spark_engine.SparkContributions, "weigh", fatal)
     frame = spark.createDataFrame(data()).repartition(4)

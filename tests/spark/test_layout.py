@@ -15,7 +15,7 @@ from dp_sips.engines.spark.found import Found
 from dp_sips.engines.spark.pairs import distinct, make_pairs
 from dp_sips.engines.spark.worker_key import WorkerKey
 from dp_sips.privacy.noise import Key
-from dp_sips.privacy.weights import weight
+from dp_sips.privacy.weights import UNIT_BITS, weight
 
 KEY = WorkerKey.of(Key.for_tests(1))
 
@@ -63,7 +63,9 @@ def test_runs_on_disk(held: list[tuple[int, int]], size: int, cuts: list[int]) -
 
 
 @settings(deadline=None)
-@given(held=some_rows, size=st.integers(1, 12), most=st.integers(1, 6), gone=st.sets(st.integers(0, 9)))
+@given(
+    held=some_rows, size=st.integers(1, 12), most=st.integers(1, 6), gone=st.sets(st.integers(0, 9))
+)
 def test_users_that_span_chunks(
     held: list[tuple[int, int]], size: int, most: int, gone: set[int]
 ) -> None:
@@ -71,7 +73,7 @@ def test_users_that_span_chunks(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(chunks, "SIZE", size)
         batches = [chunk.to_batch() for chunk in chunks.cut([pairs])]
-    weigh = Weigh(Found.of(blocks(sorted(gone))), most)
+    weigh = Weigh(Found.of(blocks(sorted(gone))), most, UNIT_BITS)
     found: dict[int, int] = {}
     for batch in weigh(batches):
         for item, _, units in zip(*(column.to_pylist() for column in batch.columns), strict=True):

@@ -46,19 +46,25 @@ def test_wrong_java(tmp_path: Path) -> None:
     java.write_text("#!/bin/sh\necho 'openjdk version \"1.8.0_402\"' >&2\n")
     java.chmod(0o755)
     told = said("local[1]", PATH=f"{tmp_path}:/bin:/usr/bin")
-    assert told.startswith(f'Spark needs Java 17 or later, and {java} says openjdk version "1.8.0_402"')
+    assert told.startswith(
+        f'Spark needs Java 17 or later, and {java} says openjdk version "1.8.0_402"'
+    )
 
 
 def test_no_cluster_at_the_address() -> None:
     told = said("spark://127.0.0.1:1", PATH="/bin:/usr/bin:/usr/local/bin")
-    assert told == "no Spark cluster answers at spark://127.0.0.1:1: start one, or check the address\n"
+    assert (
+        told == "no Spark cluster answers at spark://127.0.0.1:1: start one, or check the address\n"
+    )
 
 
 def test_no_pyspark(monkeypatch: Any) -> None:
     from dp_sips import UsageError
     from dp_sips.engines import find_engine
 
-    for name in [name for name in sys.modules if name.startswith(("dp_sips.engines.spark", "pyspark"))]:
+    for name in [
+        name for name in sys.modules if name.startswith(("dp_sips.engines.spark", "pyspark"))
+    ]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pyspark", None)
     with pytest.raises(UsageError, match=r"needs pyspark: pip install 'dp-sips\[spark\]'"):

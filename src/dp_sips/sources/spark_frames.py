@@ -7,7 +7,6 @@ from typing import Any
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import ArrayType, StructField, StructType
 
 from dp_sips.errors import InputError
@@ -55,22 +54,25 @@ def _needed(frame: DataFrame, columns: Columns, label: str) -> DataFrame:
 
 
 def _feed(needed: DataFrame, label: str, restore: Any) -> SparkFeed:
-    schema = pa.schema([(f.name, _arrow_type(f, label)) for f in needed.schema.fields])
+    schema = _arrow_schema(needed, label)
     part = Part(label, lambda: _batches(needed))
-    return SparkFeed(label, schema, (part,), restore, frame=needed)
+    # Spark's Arrow functions stumble over names with dots; workers take columns by position.
+    plain = needed.toDF(*map(str, range(len(schema))))
+    return SparkFeed(label, schema, (part,), restore, frame=plain)
 
 
 def _batches(frame: DataFrame) -> Iterable[pa.RecordBatch]:
     return frame.toArrow().to_batches()  # type: ignore[no-any-return]
 
 
-def _arrow_type(field: StructField, label: str) -> pa.DataType:
+def _arrow_schema(frame: DataFrame, label: str) -> pa.Schema:
+    """Ask Spark itself, of no rows, which Arrow types its columns have."""
     try:
-        return to_arrow_type(field.dataType)
+        return frame.limit(0).toArrow().schema
     except PySparkException as error:
+        kinds = ", ".join(f"{f.name!r}: {f.dataType.simpleString()}" for f in frame.schema.fields)
         raise InputError(
-            f"column {field.name!r} of {label} has the type {field.dataType.simpleString()}, which "
-            "Arrow does not know: cast it first"
+            f"{label} has a column that Arrow does not know ({kinds}): cast it first"
         ) from error
 
 
