@@ -65,6 +65,7 @@ Floats = NDArray[np.float64]
 STEP_BITS: Final = 12
 """Weights and noise are multiples of 2^-STEP_BITS."""
 
+_HALF_STEP = 2.0 ** -(STEP_BITS + 1)
 _TRACKED = 192
 _CELLS = 400
 _SLOPES_RELEASE = np.array([0.0, 0.15, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0])
@@ -206,7 +207,8 @@ class JointBound:
         for grown, threshold, spent in zip(
             self._growth_release, thresholds, self.schedule.spent, strict=True
         ):
-            logs = _log_tail((threshold - edges[1:]) * math.sqrt(2 * rho * spent))
+            exact = threshold - _HALF_STEP  # an average of rounded noise may be so much too high
+            logs = _log_tail((exact - edges[1:]) * math.sqrt(2 * rho * spent))
             peaks = np.exp((logs[:, None] - np.outer(edges[:-1], _SLOPES_RELEASE)).max(axis=0))
             chances = (peaks * grown).min(axis=1)[others]
             rows.append(np.maximum.reduceat(points * chances, blocks))
