@@ -29,6 +29,7 @@ from scipy.special import ndtr
 from dp_sips import MemoryEngine, Plan, plan, select_partitions
 from dp_sips.mechanisms import Cumulative
 from dp_sips.privacy.decide import noise_for_round
+from dp_sips.privacy.evidence import STEP_BITS
 from dp_sips.privacy.noise import Key
 from dp_sips.privacy.weights import UNIT, weight
 from dp_sips.progress import Progress
@@ -117,7 +118,7 @@ def histories(
             return
         step = rounds[index]
         count = sum(items[i].held for i in states)
-        own = weight(count) / UNIT if user and count else 0.0
+        own = weight(count, STEP_BITS) / UNIT if user and count else 0.0
         fates = {}
         for i, state in states.items():
             given = items[i].others[index] + own * items[i].held
@@ -202,7 +203,8 @@ def cases(draw: st.DrawFn, rounds: int, most: int) -> tuple[Plan, tuple[Item, ..
         delta=draw(st.sampled_from([1e-6, 1e-3, 0.05])),
         max_items=draw(st.integers(1, most)),
     )
-    top = made.rounds[-1].threshold + 3 * made.rounds[-1].sigma
+    last = evident(made)[-1]
+    top = last.threshold + 3 * last.sigma
     count = draw(st.integers(1, made.max_items))
     own = draw(st.integers(0, count))
     weights = st.tuples(*[st.floats(0.5, top)] * rounds) | st.floats(0.5, top).map(
@@ -250,14 +252,12 @@ class TestPromise:
     def test_epsilon_as_it_was_asked(self, max_items: int, epsilon: float, delta: float) -> None:
         """All mixtures of novel and shared items, over a grid of the others' weight."""
         made = plan(Cumulative(rounds=2), epsilon=epsilon, delta=delta, max_items=max_items)
-        last = made.rounds[-1]
+        last = evident(made)[-1]
         for own in range(max_items + 1):
             grid = np.linspace(1.0, last.threshold + 2 * last.sigma, 12)
             crowds = [(shared(w, w),) for w in grid] if own < max_items else [()]
             for crowd in crowds:
-                (found,) = worst(
-                    (novel(2),) * own + crowd, evident(made), (epsilon,), show=True
-                )
+                (found,) = worst((novel(2),) * own + crowd, evident(made), (epsilon,), show=True)
                 assert found <= delta + ROUNDING
 
 
@@ -287,9 +287,7 @@ class TestTightness:
         assert 0.7 * promised <= found <= promised
 
     def test_half_as_much_budget_again_is_caught(self) -> None:
-        broken = tuple(
-            replace(r, sigma=r.sigma / math.sqrt(1.5)) for r in evident(self.NOISY)
-        )
+        broken = tuple(replace(r, sigma=r.sigma / math.sqrt(1.5)) for r in evident(self.NOISY))
         found = self.worst_shared(broken, drop_by_evidence)
         assert found > self.NOISY.guarantee.delta(epsilon=1.0)
 
@@ -317,6 +315,21 @@ class TestTightness:
         broken = tuple(replace(r, sigma=sigma) for r in evident(self.NOISY))
         found = self.worst_shared(broken, drop_by_evidence)
         assert found > self.NOISY.guarantee.delta(epsilon=1.0)
+
+
+class TestLattice:
+    """Noise is rounded to multiples of 2^-STEP_BITS, which can help an item over its threshold."""
+
+    @pytest.mark.parametrize("delta", [1e-2, 1e-5, 1e-9])
+    def test_a_novel_item_in_one_round(self, delta: float) -> None:
+        steps = 2**STEP_BITS
+        shares = []
+        for rho in np.geomspace(0.05, 300, 80):
+            made = plan(Cumulative(rounds=1), rho=float(rho), delta=delta, max_items=1)
+            (step,) = evident(made)
+            least = math.ceil((step.threshold - 1) * steps) - 0.5
+            shares.append(float(ndtr(-least / steps / step.sigma)) / delta)
+        assert 0.97 < max(shares) <= 1
 
 
 class TestEnumeration:
