@@ -20,8 +20,8 @@ from dp_sips import select_partitions
 from dp_sips.progress import Progress
 from dp_sips.synthetic import write_synthetic
 
-PAIR, SUM = 24.0, 22.0
-"""Bytes of a pair in the exchange by user, and of a partial sum in one by item, compressed."""
+PAIR, SUM = 8.3, 12.6
+"""Bytes of a pair of integers in the exchange by user, and of a sum in one by item, compressed."""
 
 
 @dataclass(frozen=True)
