@@ -76,7 +76,7 @@ def markdown(rows: dict[str, dict[str, Yield]], runs: int) -> str:
         f"Items released at (ε, δ) = ({EPSILON}, {DELTA}), means of {runs} runs ± 95 % intervals.\n",
         "| data | " + " | ".join(CONTENDERS) + " |",
         "|---" * (len(CONTENDERS) + 1) + "|",
-        *(f"| {name} | " + " | ".join(map(str, row.values())) + " |" for name, row in rows.items()),
+        *(f"| {name} | {' | '.join(map(str, row.values()))} |" for name, row in rows.items()),
     ]
     return "\n".join(lines) + "\n"
 

@@ -11,6 +11,8 @@ from dp_sips.privacy.evidence import Schedule
 
 # Shares further apart than e⁶⁰⁰ are none, or infinite, as floats.
 _LARGEST_LOG = 600
+# Rounds of cumulative evidence further apart than a factor of e²⁵ are none beside each other.
+_LARGEST_GROWTH = 25
 
 
 class Mechanism(Protocol):
@@ -106,6 +108,10 @@ class Cumulative:
         check_rounds(self.rounds)
         if not 0 < check_number("growth", self.growth) < math.inf:
             raise UsageError(f"growth must be positive and finite, got {self.growth}")
+        if abs(math.log(self.growth)) * (self.rounds - 1) > _LARGEST_GROWTH:
+            raise UsageError(
+                f"growth must be nearer to 1 for {self.rounds} rounds, got {self.growth}"
+            )
         for name in ("first_drop", "last_drop"):
             if not math.isfinite(check_number(name, getattr(self, name))):
                 raise UsageError(f"{name} must be finite, got {getattr(self, name)}")

@@ -35,6 +35,7 @@ from dp_sips.privacy.budget import (
 from dp_sips.privacy.evidence import (
     calibrate_evidence,
     calibrate_evidence_rho,
+    drop_levels,
     joint_bound,
     lattice_loss,
 )
@@ -50,6 +51,8 @@ from dp_sips.privacy.threshold import check_max_items, sigma, threshold
 from dp_sips.rounds import AnyRound, EvidenceRound, Round, RuleRound
 
 _MOST_USERS = 1 << 34
+# Weights on the lattice of cumulative evidence would be nothing for more.
+_MOST_ITEMS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -151,6 +154,7 @@ def plan(
         return _plan_evidence(chosen, most, asked)
     if isinstance(chosen, SipsRule):
         return _plan_rules(chosen, most, asked)
+    assert isinstance(chosen, WeightedGaussian | Sips)
     return _plan_rounds(chosen, most, asked)
 
 
@@ -210,6 +214,8 @@ def _plan_rules(mechanism: SipsRule, max_items: int, asked: dict[str, float]) ->
 
 def _plan_evidence(mechanism: Cumulative, max_items: int, asked: dict[str, float]) -> Plan:
     """Plan cumulative evidence: one budget for all rounds, thresholds for the sum of them."""
+    if max_items > _MOST_ITEMS:
+        raise UsageError(f"max_items must be at most {_MOST_ITEMS} for cumulative, got {max_items}")
     schedule, delta = mechanism.schedule(), asked["delta"]
     tail = sampler_tail(mechanism.rounds, max_items)
     if "rho" in asked:
@@ -221,8 +227,14 @@ def _plan_evidence(mechanism: Cumulative, max_items: int, asked: dict[str, float
         rho, thresholds = calibrate_evidence(asked["epsilon"], rest, schedule, max_items)
         while loss < lattice_loss(rho, schedule, max_items):  # a smaller ρ, a larger loss
             loss = 1.01 * lattice_loss(rho, schedule, max_items)
-            epsilon = _above("epsilon", asked["epsilon"], loss)
-            rho, thresholds = calibrate_evidence(epsilon, rest, schedule, max_items)
+            if loss > asked["epsilon"] / 2:
+                raise UsageError(
+                    f"epsilon={asked['epsilon']:g} and delta={delta:g} need so much noise that "
+                    f"its rounding would show: choose fewer than max_items={max_items}, "
+                    "or mechanism='sips'"
+                )
+            left = asked["epsilon"] - loss
+            rho, thresholds = calibrate_evidence(left, rest, schedule, max_items)
     bound = joint_bound(schedule, max_items)
     parts = bound.release_by_round(rho, thresholds)
     rounds = tuple(
@@ -234,13 +246,13 @@ def _plan_evidence(mechanism: Cumulative, max_items: int, asked: dict[str, float
             max_items=max_items,
             share=share,
             spent=spent,
-            drop=drop / math.sqrt(2 * rho * spent),
+            drop=drop,
         )
         for share, spent, level, drop, part in zip(
             schedule.fractions.tolist(),
             schedule.spent.tolist(),
             thresholds.tolist(),
-            schedule.drops,
+            drop_levels(rho, schedule),
             parts,
             strict=True,
         )

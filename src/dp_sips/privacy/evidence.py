@@ -1,8 +1,8 @@
 """The accounting of cumulative evidence: what a user with items of its own can change, jointly.
 
 The mechanism (`decide.decide_on_evidence`). Each user's set is cut once to Δ0 items. Round l of I
-has a share f_l of the budget (Σ f_l = 1) and noise σ_l = 1/√(2ρ f_l); a user spreads 1/√k over its k
-items that are still active. With F_i = f_1 + … + f_i, an item's evidence after round i is the
+has a share f_l of the budget (Σ f_l = 1) and noise σ_l = 1/√(2ρ f_l); a user spreads 1/√k over
+its k items that are still active. With F_i = f_1 + … + f_i, an item's evidence after round i is the
 average X_i = Σ_{l≤i} f_l (weight_l + noise_l) / F_i, whose noise has the deviation
 σ(F_i) = 1/√(2ρ F_i). An active item is released if X_i ≥ T_i, and dropped if X_i < z_i σ(F_i).
 
@@ -68,7 +68,7 @@ STEP_BITS: Final = 12
 _HALF_STEP = 2.0 ** -(STEP_BITS + 1)
 _TRACKED = 192
 _CELLS = 400
-_SLOPES_RELEASE = np.array([0.0, 0.15, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0])
+_SLOPES_RELEASE = np.array([0.0, 0.15, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10, 16, 25])
 _SLOPES_NOISE = np.array([0.0, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 13.0, 17.0, 25.0, 40.0])
 _WIDTH = 1e-4
 # Far above all the rounding in sums of a few hundred positive floats.
@@ -96,13 +96,13 @@ class Schedule:
     def fractions(self) -> Floats:
         """f_l, adding up to one."""
         shares = np.array(self.shares)
-        return shares / shares.sum()
+        return np.asarray(shares / shares.sum())
 
     @cached_property
     def spent(self) -> Floats:
         """F_l; the last is exactly one."""
         sums = np.cumsum(self.fractions)
-        return sums / sums[-1]
+        return np.asarray(sums / sums[-1])
 
     def thresholds(self, rho: float, quantile: float) -> Floats:
         """Return T_i where the last quantile is given: Q(q_i) ≈ Q(q_I) / patience before."""
@@ -119,16 +119,19 @@ def survival(schedule: Schedule) -> tuple[float, ...]:
     Evidence that is noise alone is a Brownian motion at times F_l, over F_l: it survives round l
     where B(F_l) ≥ z_l √F_l. B lives on a lattice here, rounded down after each step.
     """
-    step, reach = 0.004, 9.0
+    step, reach = 0.002, 7.0
     size = int(reach / step)
-    increments = np.sqrt(np.diff(schedule.spent, prepend=0.0))
     lattice = np.arange(-size, size + 1) * step
     chances = np.zeros(len(lattice))
     chances[size] = 1.0
     survived = [1.0]
-    for deviation, spent, drop in zip(increments, schedule.spent, schedule.drops, strict=True):
-        moves = np.diff(_cdf(np.append(lattice, lattice[-1] + step) / deviation))
-        chances = np.convolve(chances, moves)[size : size + len(lattice)]
+    for share, spent, drop in zip(schedule.fractions, schedule.spent, schedule.drops, strict=True):
+        deviation = math.sqrt(share)
+        far = min(
+            size, math.ceil(8 * deviation / step)
+        )  # what moves further is lost: less survives
+        moves = np.diff(_cdf(np.arange(-far, far + 2.0) * (step / deviation)))
+        chances = np.convolve(chances, moves)[far : far + len(lattice)]
         chances[lattice < drop * math.sqrt(spent)] = 0.0
         survived.append(max(0.0, float(chances.sum()) / _SLACK - 1e-9))
     return tuple(survived[:-1])
@@ -239,7 +242,18 @@ def lattice_loss(rho: float, schedule: Schedule, max_items: int) -> float:
     Three times the error of a cell covers (1 + κ)/(1 − κ), on both neighbours.
     """
     sigmas = 1 / np.sqrt(2 * rho * schedule.fractions)
-    return float(3 * max_items * (23 * 2.0**-49 * 2.0**STEP_BITS) * sigmas.sum())
+    cells = sigmas * 2.0**STEP_BITS + 11  # 11 where a cell is wider than a deviation
+    return float(3 * max_items * 23 * 2.0**-49 * cells.sum())
+
+
+def drop_levels(rho: float, schedule: Schedule) -> list[float]:
+    """Return the evidence below which an item is dropped after each round: z_l σ(F_l).
+
+    Rounded noise can be half a step too low. As much lower is the level, so that noise that would
+    have survived before it was rounded survives.
+    """
+    levels = np.array(schedule.drops) / np.sqrt(2 * rho * schedule.spent)
+    return [float(level) for level in levels - 2.0 ** -(STEP_BITS + 1)]
 
 
 def calibrate_evidence(

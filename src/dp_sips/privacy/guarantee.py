@@ -11,7 +11,9 @@ from dp_sips.privacy.noise import SAMPLER_ERROR, SAMPLER_TAIL
 from dp_sips.privacy.rule import ReleaseRule, rule_delta, rule_epsilon
 from dp_sips.privacy.search import boundary
 
-_LARGEST_EPSILON = 100.0
+_LARGEST_EPSILON = 10_000.0
+# An ε below this is reported as this: nobody can tell it from zero.
+_LEAST_EPSILON = 1e-9
 
 
 def sampler_loss(rounds: int, max_items: int) -> float:
@@ -115,6 +117,8 @@ class JointGuarantee(Guarantee):
             return super().epsilon(delta=delta + self.sampler_tail, accounting=accounting)
         if self._joint_delta(_LARGEST_EPSILON) > delta:
             raise UsageError(f"delta is below what the thresholds spend, got {delta}")
+        if self._joint_delta(_LEAST_EPSILON) <= delta:
+            return _LEAST_EPSILON + self.sampler_loss
         found = boundary(lambda e: self._joint_delta(e) <= delta, _LARGEST_EPSILON, factor=0.5)
         return found + self.sampler_loss
 
