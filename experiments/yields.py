@@ -73,7 +73,7 @@ def measure(path: Path, how: dict[str, Any], runs: int) -> Yield:
 def markdown(rows: dict[str, dict[str, Yield]], runs: int) -> str:
     """Return the table as Markdown."""
     lines = [
-        f"Items released at (ε, δ) = ({EPSILON}, {DELTA}), means of {runs} runs ± 95 % intervals.\n",
+        f"Items released at (ε, δ) = ({EPSILON}, {DELTA}): means of {runs} runs ± 95 % interval\n",
         "| data | " + " | ".join(CONTENDERS) + " |",
         "|---" * (len(CONTENDERS) + 1) + "|",
         *(f"| {name} | {' | '.join(map(str, row.values()))} |" for name, row in rows.items()),

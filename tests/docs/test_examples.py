@@ -9,7 +9,8 @@ import pytest
 from dp_sips.cli import main
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+# The examples of docs/scale.md need clusters that are not here.
+PAGES = sorted({ROOT / "README.md", *(ROOT / "docs").glob("*.md")} - {ROOT / "docs" / "scale.md"})
 
 
 def fenced(page: Path) -> list[tuple[str, str]]:
