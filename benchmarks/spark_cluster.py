@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyspark
 from pyspark.sql import SparkSession
@@ -33,7 +34,7 @@ class Cluster:
 
     def session(self, **settings: str) -> SparkSession:
         """Start a session; its settings are named with _ for the dots."""
-        ours = {
+        ours: dict[str, Any] = {
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
             "spark.log.level": "OFF",
@@ -56,7 +57,7 @@ class Cluster:
     def alive(self) -> int:
         """Return how many workers the master counts as alive."""
         with urllib.request.urlopen(f"{self.page}/json/", timeout=5) as answer:  # noqa: S310
-            return answer.read().count(b'"ALIVE"') - 1
+            return int(answer.read().count(b'"ALIVE"')) - 1  # the master is alive, too
 
     def kill(self, worker: int) -> None:
         """Kill a worker and its executors, without a warning."""

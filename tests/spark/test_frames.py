@@ -71,7 +71,7 @@ def test_kinds_of_items(kind: str, values: list[Any], spark: Any) -> None:
 def test_several_columns_and_nulls_as_a_group(spark: Any) -> None:
     rows = [(str(user), n % 3 or None, "ab"[n % 2]) for user in range(80) for n in range(6)]
     frame = spark.createDataFrame(rows, "u string, n int, `a.b` string")
-    columns = {"user": "u", "item": ["n", "a.b"], "nulls": "group"}
+    columns: dict[str, Any] = {"user": "u", "item": ["n", "a.b"], "nulls": "group"}
     released = select_partitions(frame, **columns, **TEST).items
     expected = sorted({(n or 9, word) for _, n, word in rows})
     assert [(row[0] or 9, row[1]) for row in released.collect()] == expected
@@ -88,11 +88,12 @@ def test_bad_input_is_named(spark: Any) -> None:
     frame = spark.createDataFrame(
         [(1, 1.5, "a", {"k": 1})], "u int, x double, word string, m map<string,int>"
     )
-    for columns, message in (
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"user": "u", "item": "wrod"}, "no column 'wrod' in the Spark data frame: did you mean"),
         ({"user": "u", "item": "x"}, "has the type double: cast it first"),
         ({"user": "u", "item": "m"}, "which cannot be a user or an item"),
-    ):
+    ]
+    for columns, message in cases:
         with pytest.raises(InputError, match=message):
             select_partitions(frame, **columns, **TEST)
 
