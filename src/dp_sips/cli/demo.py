@@ -30,18 +30,18 @@ def configure(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Generate, select with both mechanisms, and explain."""
+    """Generate, select with three mechanisms, and explain."""
     with _folder(args.keep) as folder:
         data, released = folder / "searches.csv", folder / "released.csv"
         check_output(data)
         check_output(released)
         table = searches()
         write_items(table, data)
-        selection = _select(data, "sips")
+        selection = _select(data, "auto")
         write_items(selection.items, released)
         outcome = Outcome(table, _items(selection))
-        rival = len(_items(_select(data, "weighted-gaussian")))
-    parts = (_data(outcome), _question(selection.plan), _answer(outcome), _rival(outcome, rival))
+        rivals = [len(_items(_select(data, name))) for name in ("weighted-gaussian", "sips")]
+    parts = (_data(outcome), _question(selection.plan), _answer(outcome), _rivals(outcome, *rivals))
     emit("\n\n".join(parts))
     if args.keep:
         emit(f"\nThe data is in {data}, the release in {released}.")
@@ -102,9 +102,10 @@ hardly tell whether any one person, with all of their searches, was in the data.
 With or without that person, no outcome is more than e^{_EPSILON:g} times as likely, but for
 a chance of {_DELTA:g}.
 The plan, known before any data is read: {len(plan.rounds)} rounds. A person with k searches gives
-each a vote of 1/√k; the votes for a search, plus random noise, must reach a
-threshold. What is found is taken out, and people's votes go to the rest. A search
-of people with 10 searches each needs about {needed} of them for an even chance."""
+each a vote of 1/√k; the votes of all rounds so far, plus random noise, must reach
+a threshold. What is found or hopeless is taken out, and people's votes go to the
+rest. A search of people with 10 searches each needs at most about {needed} of them for
+an even chance."""
 
 
 def _answer(outcome: Outcome) -> str:
@@ -121,12 +122,14 @@ and other rare ones come out. Of the {len(outcome.telling):,} searches that one 
 {safe:,} are held back."""
 
 
-def _rival(outcome: Outcome, rival: int) -> str:
+def _rivals(outcome: Outcome, one_round: int, sips: int) -> str:
     return f"""\
-ONE ROUND OR SEVERAL?
-That was sips. With the same budget, --mechanism weighted-gaussian released {rival:,}
-and sips {len(outcome.released):,}. One round spends much of people's votes on searches that are
-popular anyway; sips finds those first, cheaply, and then looks at the rest.
+WHICH MECHANISM?
+That was the recommended one: {len(outcome.released):,} searches. With the same budget, the paper's
+--mechanism sips released {sips:,}, and its baseline of one round, weighted-gaussian,
+{one_round:,}. One round spends much of people's votes on searches that are popular
+anyway; sips finds those first, cheaply, and then looks at the rest; ours also
+remembers what each round has learnt, and gives up on the hopeless.
 (On real data, choose one beforehand: each release spends its own budget.)
 
 Next: dp-sips plan --help, dp-sips select --help."""
