@@ -36,13 +36,12 @@ is the largest table that is allowed. Standing still is always allowed: π[j−1
 is at most F(π[j−k]), and π[j−1] ≤ d((j−1)h) ≤ d(jh) = F(π[0]) at the start. So every choice between
 π[j−1] and the minimum is allowed, and so is the last value for all weights beyond the end.
 
-The lattice. Contributions are themselves multiples of h: `lattice_weight` rounds 1/√k down, so that
+The lattice. Contributions are themselves multiples of h: `weights.weight` rounds 1/√k down, so that
 sums lie on the lattice. To round sums instead would be wrong: a v just above (k−1)h could move a
 sum by k cells, and a tiny v by one. The table would have to charge that one to v = 0, and could
 never leave 0. Rounding contributions costs a user with k items less than h√k of its weight: at
-h = 2⁻⁸ at most 1.8 % for up to 20 items and 4 % for up to 100, half of that on average. To give
-some of the items one step more (`lattice_extra`) wins nearly all of it back. The table itself
-hardly depends on h: a coarser one has fewer moves to hide, and is a little higher.
+h = 2⁻⁸ at most 1.8 % for up to 20 items and 4 % for up to 100, half of that on average. The table
+itself hardly depends on h: a coarser one has fewer moves to hide, and is a little higher.
 
 Rounding. T = a f(b/a) + (1−a) f((1−b)/(1−a)) with f(r) = r^α − 1 − α(r−1) is exp((α−1) D_α) − 1 as
 a sum of terms ≥ 0: they do not cancel. The smaller of π and 1−π is kept as a float of its own.
@@ -71,15 +70,12 @@ from numpy.typing import NDArray
 from dp_sips.errors import UsageError
 from dp_sips.privacy.budget import check_delta, check_epsilon
 from dp_sips.privacy.search import boundary, minimum
-from dp_sips.privacy.weights import Weights
+from dp_sips.privacy.weights import UNIT_BITS, Weights
 
 Floats = NDArray[np.float64]
 
 STEP_BITS: Final = 8
 """The lattice has a step of 2⁻⁸ unless told otherwise."""
-
-UNIT_BITS: Final = 30
-"""Weights are integers in units of 2⁻³⁰ (weights.py)."""
 
 _SLACK: Final = 2.0**-30
 
@@ -108,30 +104,6 @@ _ENOUGH: Final = 24
 _LONGEST: Final = 1000
 
 
-def lattice_weight(count: int, step_bits: int = STEP_BITS) -> int:
-    """Return floor(2^b/√count), what each of a user's `count` items gets, in steps of 2^-b.
-
-    Guarantee: count · weight² ≤ 4^b, so a user's L2 norm is at most 1, exactly.
-    """
-    return math.isqrt((1 << 2 * step_bits) // count)
-
-
-def lattice_extra(count: int, step_bits: int = STEP_BITS) -> int:
-    """Return how many of a user's `count` items may get one step more than `lattice_weight`.
-
-    Guarantee: count · weight² + extra · (2·weight + 1) ≤ 4^b: the norm is at most 1, exactly, and
-    nearly 1. Which items these are may depend on what bounding may depend on (bounding.py).
-    """
-    weight = lattice_weight(count, step_bits)
-    return ((1 << 2 * step_bits) - count * weight * weight) // (2 * weight + 1)
-
-
-def lattice_table(max_items: int, step_bits: int = STEP_BITS) -> Weights:
-    """Return the weights for 0, 1, …, `max_items` items in units of 2⁻³⁰, like `weight_table`."""
-    steps = [0, *(lattice_weight(k, step_bits) for k in range(1, max_items + 1))]
-    return np.array(steps, dtype=np.uint64) << np.uint64(UNIT_BITS - step_bits)
-
-
 def release_table(alpha: float, e: float, delta: float, step_bits: int = STEP_BITS) -> Floats:
     """Return π[0], π[1], …: the probability of release at weight 0, h, 2h, …, h = 2^-step_bits.
 
@@ -146,8 +118,8 @@ def release_table(alpha: float, e: float, delta: float, step_bits: int = STEP_BI
 class ReleaseRule:
     """One round's rule.
 
-    Guarantee: with contributions of L2 norm ≤ 1 on the lattice, such as `lattice_table` has, the
-    verdicts of a round are δ-approximately (α, e)-RDP for one user added or removed.
+    Guarantee: with contributions of L2 norm ≤ 1 on the lattice, such as `weights.weight_table` has,
+    the verdicts of a round are δ-approximately (α, e)-RDP for one user added or removed.
 
     Attributes:
         alpha: α, the order of the Rényi divergence.
@@ -195,7 +167,7 @@ class ReleaseRule:
         shift = np.uint64(UNIT_BITS - self.step_bits)
         cells: Weights = weights >> shift
         if np.any(cells << shift != weights):
-            raise UsageError(f"weights must be sums of lattice_table(…, {self.step_bits})")
+            raise UsageError(f"weights must be sums of weight_table(…, {self.step_bits})")
         inside: Weights = np.minimum(cells, np.uint64(len(self.table) - 1))
         return inside.astype(np.intp)
 

@@ -17,18 +17,14 @@ from hypothesis import strategies as st
 
 from dp_sips.errors import UsageError
 from dp_sips.privacy.rule import (
-    UNIT_BITS,
     ReleaseRule,
     _tables,
     calibrate_rule,
-    lattice_extra,
-    lattice_table,
-    lattice_weight,
     release_table,
     rule_delta,
     rule_epsilon,
 )
-from dp_sips.privacy.weights import UNIT
+from dp_sips.privacy.weights import UNIT, UNIT_BITS, weight, weight_table
 
 EPSILONS = (0.05, 0.3, 1.0, 2.0, 4.0, 30.0)
 SIPS = (1 / 9, 1 / 3, 1.0)
@@ -211,30 +207,29 @@ class TestTable:
             ReleaseRule(*parameters)
 
 
+def steps_of(count: int, bits: int) -> int:
+    return weight(count, bits) >> (UNIT_BITS - bits)
+
+
 class TestLattice:
     @given(st.integers(1, 10**6), st.integers(0, 12))
     def test_the_norm_is_at_most_one(self, count: int, bits: int) -> None:
-        weight, extra = lattice_weight(count, bits), lattice_extra(count, bits)
-        assert 0 <= extra < count
-        assert count * weight**2 <= 4**bits < count * (weight + 1) ** 2
-        norm = (count - extra) * weight**2 + extra * (weight + 1) ** 2
-        assert norm <= 4**bits < norm + 2 * weight + 1
+        steps = steps_of(count, bits)
+        assert count * steps**2 <= 4**bits < count * (steps + 1) ** 2
 
     def test_loss(self) -> None:
-        """What the module says that rounding costs, and what the extra steps win back."""
+        """What the module says that rounding costs."""
         for bits, count, most in ((8, 20, 0.018), (8, 100, 0.04), (5, 100, 0.32)):
             for k in range(1, count + 1):
-                assert lattice_weight(k, bits) >= 2**bits / math.sqrt(k) * (1 - most)
-                weight = lattice_weight(k, bits) + lattice_extra(k, bits) / k
-                assert weight > 2**bits / math.sqrt(k) * (1 - 2 * most**2) - 1 / k
+                assert steps_of(k, bits) >= 2**bits / math.sqrt(k) * (1 - most)
 
     def test_table_is_in_units(self) -> None:
-        assert lattice_table(4, 8).tolist() == [0, UNIT, 181 << 22, 147 << 22, UNIT // 2]
+        assert weight_table(4, 8).tolist() == [0, UNIT, 181 << 22, 147 << 22, UNIT // 2]
 
     def test_rounding_sums_would_be_wrong(self) -> None:
         """A contribution of a hundredth of a step would move a sum by a whole step."""
         rule = ReleaseRule(3.0, 1.0, 0.01, 3)
-        with pytest.raises(UsageError, match="weights must be sums of lattice_table"):
+        with pytest.raises(UsageError, match="weights must be sums of weight_table"):
             rule.probability(np.array([UNIT // 8 + 1], dtype=np.uint64))
         v, (p, after) = 0.01 / 8, rule.table[16:18]
         d = -math.expm1(v * v * math.log1p(-0.01))
@@ -289,13 +284,12 @@ def rounds_of(*rules: ReleaseRule) -> list[Round]:
 
 
 def weigh(sets: Sets, bits: int, max_items: int) -> dict[int, int]:
-    """Return each item's weight in steps; the first items of a user get the extra steps."""
+    """Return each item's weight in steps."""
     weights: dict[int, int] = {}
     for items in sets:
         counted = items[:max_items]
-        for i, item in enumerate(counted):
-            more = i < lattice_extra(len(counted), bits)
-            weights[item] = weights.get(item, 0) + lattice_weight(len(counted), bits) + more
+        for item in counted:
+            weights[item] = weights.get(item, 0) + steps_of(len(counted), bits)
     return weights
 
 
