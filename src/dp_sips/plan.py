@@ -62,7 +62,8 @@ class Plan:
     Attributes:
         mechanism: What makes the rounds.
         max_items: Δ0, how many items of a user count.
-        rounds: What will be done, in order.
+        rounds: What will be done, in order: each a Round, an EvidenceRound or a RuleRound, all of
+            one kind.
         guarantee: What the release spends, all rounds together.
         asked: The privacy parameters as they were given: epsilon or rho, and delta.
         cut: Whether users' sets are cut to max_items once, and not again in each round.
@@ -70,7 +71,7 @@ class Plan:
 
     mechanism: Mechanism
     max_items: int
-    rounds: tuple[AnyRound, ...]
+    rounds: tuple[Any, ...]
     guarantee: Guarantee
     asked: dict[str, float]
     cut: bool = False
