@@ -13,7 +13,8 @@ demo: $(STAMP)
 	$(BIN)/dp-sips demo
 
 test: $(STAMP) lint
-	$(BIN)/pytest
+	$(BIN)/pytest --ignore tests/spark
+	$(BIN)/pytest -n0 tests/spark  # a session on a cluster of its own
 
 lint: $(STAMP)
 	$(BIN)/ruff check

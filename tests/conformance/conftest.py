@@ -1,5 +1,7 @@
 """One suite for every engine: a new engine is one more line in `ENGINES`."""
 
+import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +18,8 @@ from dp_sips.sources import open_source
 
 def spark_engine() -> Any:
     """Return the Spark engine on a small session of this process, which the tests share."""
+    # Spark's workers are to run in this environment, not in whatever is first on the path.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     from pyspark.sql import SparkSession
 
     from dp_sips.engines.spark import SparkEngine
@@ -30,6 +34,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave Spark out where a test runs an engine very often: tests/spark has a few of those."""
     many = ("test_any_", "test_order_", "test_all_singletons_", "test_every_key_")
     items[:] = [item for item in items if not ("spark" in item.name and item.name.startswith(many))]
+    for item in items:
+        if "spark" in item.name:  # one process, one Java machine
+            item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 ENGINES: dict[str, Callable[[], Any]] = {
