@@ -45,13 +45,17 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder of Parquet files")
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--out", type=Path, help="where to write .md and .csv")
+    parser.add_argument("--max-items", type=int, help="Δ0; the mechanisms' own unless given")
     parser.add_argument("names", nargs="*", help="data sets; all in the folder unless named")
     options = parser.parse_args()
     names = options.names or sorted(path.stem for path in options.data.glob("*.parquet"))
     rows = {}
     for name in names:
         path = options.data / f"{name}.parquet"
-        rows[name] = {who: measure(path, how, options.runs) for who, how in CONTENDERS.items()}
+        rows[name] = {
+            who: measure(path, how, options.runs, options.max_items)
+            for who, how in CONTENDERS.items()
+        }
         print(name, {who: str(found) for who, found in rows[name].items()}, flush=True)
     table = markdown(rows, options.runs)
     print(table)
@@ -60,11 +64,11 @@ def main() -> None:
         write_csv(options.out.with_suffix(".csv"), rows)
 
 
-def measure(path: Path, how: dict[str, Any], runs: int) -> Yield:
+def measure(path: Path, how: dict[str, Any], runs: int, max_items: int | None) -> Yield:
     """Run a mechanism with fresh noise each time."""
+    fixed: dict[str, Any] = {"user": "user", "item": "item", "progress": False}
     found = [
-        dp_sips.select_partitions(path, user="user", item="item", progress=False, **how)
-        for _ in range(runs)
+        dp_sips.select_partitions(path, max_items=max_items, **fixed, **how) for _ in range(runs)
     ]
     counts = [selection.items.num_rows for selection in found]
     return Yield(statistics.mean(counts), 2.26 * statistics.stdev(counts) / math.sqrt(runs))

@@ -148,13 +148,8 @@ MECHANISMS: dict[str, type[Mechanism]] = {
 
 
 def find_mechanism(mechanism: str | Mechanism) -> Mechanism:
-    """Return the mechanism with this name and its defaults, or the mechanism itself.
-
-    "auto" is the one that releases most, on every data set that we tried.
-    """
+    """Return the mechanism with this name and its defaults, or the mechanism itself."""
     if isinstance(mechanism, str):
-        if mechanism == "auto":
-            return Cumulative()
         if mechanism not in MECHANISMS:
             known = ("auto", *MECHANISMS)
             raise UsageError(f"unknown mechanism {mechanism!r}: {did_you_mean(mechanism, known)}")

@@ -36,7 +36,18 @@ def test_no_count_of_users_rows_or_candidates_is_shown(select: Any, flags: Any) 
 
 
 def test_rho_states_the_papers_guarantee(run: Any, data: Path) -> None:
-    flags = ("--user", "user", "--item", "item", "--rho", "0.1", "--delta", "1e-5")
+    flags = (
+        "--user",
+        "user",
+        "--item",
+        "item",
+        "--rho",
+        "0.1",
+        "--delta",
+        "1e-5",
+        "--ratio",
+        "1/3",
+    )
     ran = run("select", data, *flags)
     assert ran.code == 0
     assert "1e-05-approximate 0.1-zCDP" in ran.err

@@ -16,7 +16,7 @@ from dp_sips.plan import Plan
 from dp_sips.select import select_partitions
 from dp_sips.selection import Selection
 
-_EPSILON, _DELTA, _MAX_ITEMS = 2.0, 1e-5, 30
+_EPSILON, _DELTA, _MAX_ITEMS = 2.0, 1e-5, 100
 _COMMAND = (
     "  dp-sips select searches.csv --user person --item search \\\n"
     f"      --epsilon {_EPSILON:g} --delta {_DELTA:g} --max-items {_MAX_ITEMS} -o released.csv"

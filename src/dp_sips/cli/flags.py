@@ -32,7 +32,8 @@ def add_mechanism(parser: Parser) -> None:
     group.add_argument(
         "--mechanism",
         metavar="NAME",
-        help="auto: the one that finds the most, now cumulative (default); "
+        help="auto: the one that finds the most, cumulative or with few --max-items sips-rule "
+        "(default); "
         "sips: the paper's; weighted-gaussian: its baseline of one round",
     )
     group.add_argument("--rounds", type=int, metavar="N", help="rounds of sips (default: 3)")
