@@ -20,7 +20,7 @@ from dp_sips.engines.spark.found import Found
 from dp_sips.engines.spark.layout import LayOut
 from dp_sips.engines.spark.parcels import Encode, EncodeAgain, Rows, packed, unchunked
 from dp_sips.engines.spark.session import find_session
-from dp_sips.engines.spark.values import LookUp, once, split, unblocked
+from dp_sips.engines.spark.values import LookUp, decoded, once, split, unblocked
 from dp_sips.engines.spark.verdicts import BLOCKS, JUDGED, Judge, JudgeEvidence
 from dp_sips.engines.spark.worker_key import WorkerKey
 from dp_sips.errors import InputError, UsageError
@@ -273,9 +273,10 @@ def _frame_of(source: Source, master: str | None) -> tuple[DataFrame, Rows]:
         return frame, Rows(feed.label, feed.schema, source.nulls, packed=False)
     spark = find_session(master)
     # Spark has no type for some of Arrow's: batches travel as they are, in parcels.
-    batches = list(source.batches())
-    schema = pa.schema([(str(n), column.type) for n, column in enumerate(batches[0].columns)])
-    cargo = [packed(pa.RecordBatch.from_arrays(b.columns, schema=schema)) for b in batches]
+    # Dictionaries do not: those of several batches may not fit together.
+    rows = [[decoded(column) for column in batch.columns] for batch in source.batches()]
+    schema = pa.schema([(str(n), column.type) for n, column in enumerate(rows[0])])
+    cargo = [packed(pa.RecordBatch.from_arrays(columns, schema=schema)) for columns in rows]
     table = pa.table({"parcel": pa.array(cargo, pa.binary())})
     return spark.createDataFrame(table), Rows(feed.label, schema, source.nulls, packed=True)
 

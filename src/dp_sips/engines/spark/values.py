@@ -88,13 +88,14 @@ class LookUp:
 
 def _valued(columns: list[pa.Array], blocks: Blocks, rows: NDArray[np.int64]) -> pa.RecordBatch:
     """Return a batch of blocks, as low and high, and of values."""
-    chosen = [_decoded(column.take(pa.array(rows))) for column in columns]
+    chosen = [decoded(column.take(pa.array(rows))) for column in columns]
     words = [pa.array(np.ascontiguousarray(word)) for word in blocks[rows].T]
     names = [str(n) for n in range(len(words) + len(chosen))]
     return pa.RecordBatch.from_arrays([*words, *chosen], names=names)
 
 
-def _decoded(column: pa.Array) -> pa.Array:
+def decoded(column: pa.Array) -> pa.Array:
+    """Return a column without a dictionary."""
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
