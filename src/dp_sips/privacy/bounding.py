@@ -41,4 +41,7 @@ def rank(users: Words, items: Words) -> Words:
 
 
 def _words(seed: int, blocks: Blocks) -> Words:
-    return mix(blocks[:, 0] ^ mix(blocks[:, 1] ^ np.uint64(seed)))
+    high = blocks[:, 1]
+    if len(high) and (high == high[0]).all():  # as all integers have
+        high = high[:1]
+    return mix(blocks[:, 0] ^ mix(high ^ np.uint64(seed)))

@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dp_sips.engines.memory import kernels
+from dp_sips.engines.memory.allocator import give_memory_back, keep_memory
 from dp_sips.engines.memory.loading import Pairs, cuts, load_pairs
 from dp_sips.engines.memory.numbering import Column, Workers, new_column
 from dp_sips.errors import UsageError
@@ -45,6 +46,16 @@ class MemoryEngine:
         self, source: Source, max_items: int, key: Key, progress: Progress, *, cut: bool = False
     ) -> "MemoryContributions":
         """Read a source whole: repeats dropped, users' items in bounding order."""
+        keep_memory()
+        try:
+            return self._load(source, max_items, key, progress, cut=cut)
+        except BaseException:
+            give_memory_back()
+            raise
+
+    def _load(
+        self, source: Source, max_items: int, key: Key, progress: Progress, *, cut: bool
+    ) -> "MemoryContributions":
         threads = self.threads or os.cpu_count() or 1
         pool = ThreadPoolExecutor(threads, thread_name_prefix="dp-sips")
         workers = Workers(pool, min(threads, _MOST_SHARDS))
@@ -170,12 +181,18 @@ class MemoryContributions:
 
     def remove(self, verdicts: NDArray[np.bool_]) -> None:
         """Release the items with a yes, and take them out of the users' sets."""
-        self._released |= verdicts
+        self._released[np.flatnonzero(verdicts)] = True
         self.drop(verdicts)
 
     def drop(self, verdicts: NDArray[np.bool_]) -> None:
         """Take the items with a yes out of the users' sets."""
-        self._gone |= verdicts
+        # Few are: the rest of the memory need not be touched.
+        self._gone[np.flatnonzero(verdicts)] = True
+
+    def close(self) -> None:
+        """Free the threads and the memory that the plan used."""
+        self._pool.shutdown()
+        give_memory_back()
 
     def released(self) -> pa.Table:
         """Return the items that were released."""

@@ -1,7 +1,7 @@
 """From batches to the layout in which rounds are fast: each user's distinct items side by side.
 
-Three stages run at the same time, each in a thread of its own: the source reads and decodes, the
-columns are numbered, and repeats are dropped. Only numbers are kept, four bytes a pair.
+Three stages run at the same time, each in a thread of its own: the source reads and decodes, items
+are numbered, and users are numbered and repeats dropped. Only numbers are kept, four bytes a pair.
 """
 
 import itertools
@@ -36,10 +36,9 @@ class Pairs:
 
 @dataclass(frozen=True)
 class _Numbered:
-    """A batch in numbers: the rows from starts[j] to starts[j + 1] belong to users[j]."""
+    """A batch whose items are numbers already."""
 
-    users: Numbers
-    starts: Numbers
+    users: pa.Array
     items: Numbers
     distinct_items: int
 
@@ -47,12 +46,12 @@ class _Numbered:
 def load_pairs(source: Source, users: Column, items: Column, progress: Progress) -> Pairs:
     """Read the source, number both columns, and return the distinct pairs, grouped by user."""
     rows = source.rows()
-    repeats = _Repeats(rows or 1 << 20)
+    repeats = _Repeats(users, rows or 1 << 20)
     with progress.bar("reading, encoding", rows) as bar:
-        for batch in ahead(_numbered(ahead(source.batches()), users, items)):
+        for batch in ahead(_numbered(ahead(source.batches()), items)):
             repeats.add(batch)
             bar(len(batch.items))
-    return repeats.pairs(users.size())
+    return repeats.pairs()
 
 
 def ahead(steps: Iterable[T], depth: int = 4) -> Iterator[T]:
@@ -91,17 +90,18 @@ def ahead(steps: Iterable[T], depth: int = 4) -> Iterator[T]:
         stopped.set()
 
 
-def _numbered(
-    batches: Iterable[pa.RecordBatch], users: Column, items: Column
-) -> Iterator[_Numbered]:
+def _numbered(batches: Iterable[pa.RecordBatch], items: Column) -> Iterator[_Numbered]:
     for batch in batches:
-        if max(users.size(), items.size()) > _MOST_VALUES:
-            raise InputError(
-                "more than 4 billion distinct users or items: too many for the memory engine"
-            )
-        names, starts = _user_runs(users, batch.column(0))
+        _check_room(items)
         numbers = items.number(batch.columns[1:])
-        yield _Numbered(names, starts, numbers, items.size())
+        yield _Numbered(batch.column(0), numbers, items.size())
+
+
+def _check_room(column: Column) -> None:
+    if column.size() > _MOST_VALUES:
+        raise InputError(
+            "more than 4 billion distinct users or items: too many for the memory engine"
+        )
 
 
 def _user_runs(users: Column, column: pa.Array) -> tuple[Numbers, Numbers]:
@@ -126,7 +126,8 @@ def _run_starts(rows: NDArray[np.uint64]) -> Numbers:
 class _Repeats:
     """Drops repeated pairs as batches come, and lays out the rest by user at the end."""
 
-    def __init__(self, rows: int) -> None:
+    def __init__(self, users: Column, rows: int) -> None:
+        self._column = users
         # Memory that is asked for and not written costs nothing.
         self._items: Numbers = np.empty(rows, dtype=np.uint32)
         self._count = 0
@@ -139,18 +140,20 @@ class _Repeats:
             self._items.resize(self._count * 5 // 4 + len(batch.items), refcheck=False)
         if len(self._last) < batch.distinct_items:
             self._last.resize(batch.distinct_items * 5 // 4, refcheck=False)
-        lengths = np.empty(len(batch.users), dtype=np.uint32)
+        _check_room(self._column)
+        users, starts = _user_runs(self._column, batch.users)
+        lengths = np.empty(len(users), dtype=np.uint32)
         self._count += kernels.keep_new(
-            batch.users, batch.starts, batch.items, self._last, self._items[self._count :], lengths
+            users, starts, batch.items, self._last, self._items[self._count :], lengths
         )
-        self._users.append(batch.users)
+        self._users.append(users)
         self._lengths.append(lengths)
 
-    def pairs(self, user_count: int) -> Pairs:
+    def pairs(self) -> Pairs:
         """Return the pairs by user; where a user's rows were scattered, gather them first."""
         users, lengths = np.concatenate(self._users), np.concatenate(self._lengths)
         items = self._items[: self._count]
-        sizes = _sizes(users, lengths, user_count)
+        sizes = _sizes(users, lengths, int(users.max()) + 1)
         if not _in_order(users):
             items, sizes = self._gather(items, users, lengths, sizes)
         return Pairs(items, np.cumsum(sizes, dtype=np.uint64))
