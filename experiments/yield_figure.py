@@ -57,7 +57,7 @@ def _synthetic(path: Path) -> Path:
 
 
 def _mean(file: Path, mechanism: str, epsilon: float, runs: int) -> float:
-    return statistics.mean(
+    counts = [
         dp_sips.select_partitions(
             file,
             user="user",
@@ -68,7 +68,8 @@ def _mean(file: Path, mechanism: str, epsilon: float, runs: int) -> float:
             progress=False,
         ).items.num_rows
         for _ in range(runs)
-    )
+    ]
+    return float(statistics.mean(counts))
 
 
 if __name__ == "__main__":

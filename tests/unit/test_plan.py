@@ -59,11 +59,11 @@ class TestGoldenValues:
         assert made == plan(Cumulative(), rho=0.1, delta=1e-5, max_items=300)
 
     def test_auto_looks_again_where_few_items_count(self) -> None:
-        few = {"epsilon": 1.0, "delta": 1e-6, "max_items": 79}
+        few: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "max_items": 79}
         assert plan(**few) == plan("sips-rule", **few)
         few = {"rho": 0.1, "delta": 1e-6, "max_items": 79}
         assert plan(**few) == plan("sips", **few)
-        many = {"epsilon": 1.0, "delta": 1e-6, "max_items": 80}
+        many: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "max_items": 80}
         assert plan(**many) == plan("cumulative", **many)
 
 
