@@ -27,7 +27,7 @@ bench: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt src/dp_sips/engines/memory/kernels.pyx
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet --editable '.[pandas,polars,duckdb,spark]' --group test
+	$(BIN)/pip install --quiet --editable '.[pandas,polars,duckdb,spark,text]' --group test
 	touch $@
 
 clean:

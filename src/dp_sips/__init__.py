@@ -8,6 +8,7 @@ will do.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dp_sips import text
 from dp_sips.errors import DpSipsError, InputError, OutputError, UsageError
 from dp_sips.mechanisms import Cumulative, Sips, SipsRule, WeightedGaussian
 from dp_sips.plan import Plan, plan
@@ -19,6 +20,7 @@ from dp_sips.selection import Selection
 if TYPE_CHECKING:
     from dp_sips.engines.memory import MemoryEngine
     from dp_sips.select import select_partitions
+    from dp_sips.tokens import write_tokens
 
 __all__ = [
     "Budget",
@@ -39,10 +41,16 @@ __all__ = [
     "WeightedGaussian",
     "plan",
     "select_partitions",
+    "text",
+    "write_tokens",
 ]
 
 # These bring Arrow and the compiled loops, which a plan does not need.
-_ON_USE = {"MemoryEngine": "dp_sips.engines.memory", "select_partitions": "dp_sips.select"}
+_ON_USE = {
+    "MemoryEngine": "dp_sips.engines.memory",
+    "select_partitions": "dp_sips.select",
+    "write_tokens": "dp_sips.tokens",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -25,13 +25,14 @@ from dp_sips.rounds import AnyRound, EvidenceRound, RuleRound
 from dp_sips.selection import Selection
 from dp_sips.sorting import sorted_items
 from dp_sips.sources import open_source
+from dp_sips.text import Words
 
 
 def select_partitions(
     data: Any,
     *,
     user: str | None = None,
-    item: str | Sequence[str] | None = None,
+    item: str | Sequence[str] | Words | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
     rho: float | None = None,
@@ -52,7 +53,8 @@ def select_partitions(
             PyArrow, DuckDB or Spark table; any object with `__arrow_c_stream__`; or a mapping or
             iterable of (user, items).
         user: The column that says whose row it is: one user is protected with all of its rows.
-        item: The column, or columns, to publish the distinct values of.
+        item: The column, or columns, to publish the distinct values of; or the words of a column
+            of texts, as `dp_sips.text.words("body")`.
         epsilon: ε of (ε, δ)-differential privacy; give this or `rho`.
         delta: δ, together with either.
         rho: ρ of the paper's δ-approximate ρ-zCDP.

@@ -24,10 +24,12 @@ ALLOWED: dict[str, set[str]] = {
     "parameters": {"errors"},
     "mechanisms": {"errors", "privacy"},
     "privacy": {"errors"},
-    "sources": {"errors"},
+    "text": {"errors"},
+    "sources": {"errors", "progress", "text"},
     "formats": {"errors"},
     "output": {"errors", "formats"},
     "synthetic": {"errors", "progress"},
+    "tokens": {"errors", "formats", "output", "progress", "sources", "text"},
     "rounds": {"privacy"},
     "chances": {"privacy", "rounds"},
     "plan": {"chances", "errors", "explain", "mechanisms", "parameters", "privacy", "rounds"},
@@ -37,10 +39,11 @@ ALLOWED: dict[str, set[str]] = {
     "sorting": {"engines"},
     "select": {
         "engines", "errors", "mechanisms", "parameters", "plan", "privacy", "progress", "rounds",
-        "selection", "sorting", "sources",
+        "selection", "sorting", "sources", "text",
     },
     "__init__": {
         "engines", "errors", "mechanisms", "plan", "privacy", "rounds", "select", "selection",
+        "text", "tokens",
     },
     "__main__": {"cli"},
 }  # fmt: skip
@@ -48,7 +51,7 @@ ALLOWED: dict[str, set[str]] = {
 ALLOWED["cli"] = {*ALLOWED} - {"explain", "sorting", "__main__"}
 
 HEAVY = {
-    "pyarrow", "pandas", "polars", "duckdb", "pyspark", "scipy", "tqdm", "cryptography",
+    "pyarrow", "pandas", "polars", "duckdb", "pyspark", "scipy", "tqdm", "cryptography", "nltk",
     "dp_sips.engines", "dp_sips.sources", "dp_sips.select", "dp_sips.cli",
     "dp_sips.engines.memory.kernels",
 }  # fmt: skip
@@ -60,6 +63,7 @@ HOMES = {
     "polars": {"sources/polars_frames.py"},
     "duckdb": {"sources/duckdb_relations.py"},
     "tqdm": {"progress.py"},
+    "nltk": {"text/tokenizer.py"},
 }  # fmt: skip
 
 
@@ -204,7 +208,7 @@ class TestLaziness:
             "import dp_sips; dp_sips.select_partitions({1: ['a']}, rho=1, delta=0.1)"
         )
         # Not pandas: pyarrow itself looks for it, when it makes an array.
-        optional = {"polars", "duckdb", "pyspark", "tqdm", "dp_sips.engines.reference"}
+        optional = {"polars", "duckdb", "pyspark", "tqdm", "nltk", "dp_sips.engines.reference"}
         optional |= {"dp_sips.sources.pandas_frames", "dp_sips.cli"}
         assert not optional & modules
         assert "dp_sips.engines.memory.kernels" in modules
@@ -243,6 +247,8 @@ class TestSurface:
             "WeightedGaussian",
             "plan",
             "select_partitions",
+            "text",
+            "write_tokens",
         ]
 
     def test_all_is_there(self) -> None:

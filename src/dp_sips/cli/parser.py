@@ -14,6 +14,7 @@ COMMANDS: Final = {
     "select": "release the items of a data set under differential privacy",
     "plan": "say beforehand what a release will do, without any data",
     "convert": "between (ρ, δ) of zCDP and (ε, δ) of differential privacy",
+    "tokenize": "turn texts into words or n-grams, a row for each",
     "generate": "write the paper's synthetic data, at any size",
     "demo": "select from a small generated data set, and explain the outcome",
 }

@@ -8,12 +8,15 @@ from typing import Any
 import pyarrow as pa
 
 from dp_sips.errors import UsageError
+from dp_sips.progress import Progress
 from dp_sips.sources.arrow_tables import open_stream, open_table
 from dp_sips.sources.base import Feed, Source
 from dp_sips.sources.columns import Columns
 from dp_sips.sources.files import open_files
 from dp_sips.sources.python_pairs import open_pairs
+from dp_sips.sources.texts import tokenized
 from dp_sips.sources.types import check_types
+from dp_sips.text import Words
 
 NULL_RULES = ("error", "drop", "group")
 _FOREIGN = {
@@ -33,9 +36,10 @@ def open_source(
     data: Any,
     *,
     user: str | None,
-    item: str | Sequence[str] | None,
+    item: str | Sequence[str] | Words | None,
     nulls: str = "error",
     text: bool = False,
+    progress: Progress | None = None,
 ) -> Source:
     """Open paths, a table or plain Python data as a stream of users and items.
 
@@ -43,17 +47,21 @@ def open_source(
         data: A path, glob, folder or list of these; a pandas, Polars, PyArrow or DuckDB table; an
             object with `__arrow_c_stream__`; a mapping from users to items, or pairs of these.
         user: The column that says whose a row is; `None` for plain Python data.
-        item: The column, or the columns, that make an item; `None` for plain Python data.
+        item: The column, or the columns, that make an item, or the words of a column; `None` for
+            plain Python data.
         nulls: "error", "drop" (leave such rows out) or "group" (a null item is an item).
         text: Read all columns of CSV and TSV files as text.
+        progress: Where to show how many texts were taken apart; nowhere by default.
     """
     if nulls not in NULL_RULES:
         raise UsageError(f"nulls must be one of {', '.join(NULL_RULES)}, got {nulls!r}")
-    columns = Columns.named(user, item)
+    columns = Columns.named(user, item.column if isinstance(item, Words) else item)
     feed = _open_paths(data, columns, text=text) or _open_table(data, columns)
     if feed is None:
         feed = _open_python(data, columns)
     check_types(feed.schema, feed.label)
+    if isinstance(item, Words):
+        feed = tokenized(feed, item, progress or Progress(show=False))
     return Source(feed, nulls)
 
 

@@ -1,0 +1,76 @@
+"""A feed of texts becomes a feed of their words."""
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+from typing import Final
+
+import pyarrow as pa
+
+from dp_sips.errors import InputError, UsageError
+from dp_sips.progress import Progress
+from dp_sips.sources.base import Feed, Part, reading
+from dp_sips.sources.batches import ROWS, cut
+from dp_sips.text import Words
+from dp_sips.text.workers import tokenize_all
+
+_BYTES: Final = 1 << 20
+"""Text that is taken apart at a time."""
+_TEXTS: Final = (pa.string(), pa.large_string(), pa.string_view())
+
+
+def tokenized(feed: Feed, words: Words, progress: Progress) -> Feed:
+    """Give each row a list of its words in place of its text; all that can be wrong is found here.
+
+    Public: the types and names of the columns. Sensitive: every value, and the number of rows.
+    """
+    user, item = feed.schema
+    _check(feed, item)
+    schema = pa.schema([user, (item.name, pa.list_(_word_type(item.type)))])
+
+    def read() -> Iterator[pa.RecordBatch]:
+        with progress.bar("texts", feed.rows, unit="text") as bar:
+            for batch in _taken_apart(feed, words):
+                bar(batch.num_rows)
+                yield batch
+
+    return Feed(feed.label, schema, (Part(feed.label, read),), feed.restore)
+
+
+def _check(feed: Feed, item: pa.Field) -> None:
+    if find_spec("nltk") is None:
+        raise UsageError("texts need nltk, which is not installed: pip install 'dp-sips[text]'")
+    if hasattr(feed, "frame"):
+        raise UsageError(
+            f"{feed.label} is Spark's, and Spark does not take texts apart: write the words to a "
+            "file with dp-sips tokenize first, and give Spark that"
+        )
+    if item.type not in (*_TEXTS, pa.null()):
+        raise InputError(
+            f"column {item.name!r} of {feed.label} has the type {item.type}, and words are made of "
+            "text: name a column of text, cast this one, or read CSV files with text=True"
+        )
+
+
+def _word_type(kind: pa.DataType) -> pa.DataType:
+    return kind if kind in _TEXTS else pa.string()
+
+
+def _taken_apart(feed: Feed, words: Words) -> Iterator[pa.RecordBatch]:
+    """Pair each piece's users with their lists of words; few pieces are in memory at a time."""
+    users: list[pa.Array] = []
+
+    def texts() -> Iterator[pa.Array]:
+        for piece in _pieces(feed):
+            users.append(piece.column(0))
+            yield piece.column(1).cast(pa.large_string())
+
+    for lists in tokenize_all(texts(), words.longest, words.processes):
+        yield pa.record_batch([users.pop(0), lists], names=feed.schema.names)
+
+
+def _pieces(feed: Feed) -> Iterator[pa.RecordBatch]:
+    for part in feed.parts:
+        with reading(part.label):
+            for batch in part.read():
+                rows = _BYTES * batch.num_rows // max(batch.nbytes, 1)
+                yield from cut(batch, min(max(rows, 1), ROWS))

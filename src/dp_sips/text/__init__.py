@@ -1,0 +1,53 @@
+"""Texts as items: `item=dp_sips.text.words("body")` takes a column of texts apart into its words.
+
+Preprocessing is the paper's: URLs and symbols are removed, words are NLTK's word tokens, in lower
+case. `ngrams` adds the sequences of words that DPSU extracts. A row's words stay with the row's
+user, so neighbouring data sets are what they were. Needs the extra `dp-sips[text]`.
+"""
+
+from dataclasses import dataclass
+
+from dp_sips.errors import UsageError
+
+__all__ = ["Words", "ngrams", "words"]
+
+
+@dataclass(frozen=True)
+class Words:
+    """The words of a column of texts, and sequences of up to `longest` of them.
+
+    Public: all of it. `processes` changes how fast words come, never which or in what order.
+    """
+
+    column: str | None
+    longest: int = 1
+    processes: int | None = None
+
+    def __post_init__(self) -> None:
+        _check_count("ngrams", self.longest)
+        if self.processes is not None:
+            _check_count("processes", self.processes)
+
+
+def words(column: str | None = None, *, processes: int | None = None) -> Words:
+    """Return the item that is each word of a column; without a name, of plain Python texts.
+
+    Args:
+        column: The column of texts; the released items keep its name.
+        processes: How many processes take texts apart; as many as there are cores by default.
+    """
+    return Words(column, 1, processes)
+
+
+def ngrams(column: str | None, longest: int, *, processes: int | None = None) -> Words:
+    """Return the item that is each sequence of 1 to `longest` words of a text, in their order.
+
+    Words that follow each other in one row, once URLs and symbols are gone, are joined by a space:
+    no word has one. Where DPSU means sequences of exactly n words, keep those with n - 1 spaces.
+    """
+    return Words(column, longest, processes)
+
+
+def _check_count(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise UsageError(f"{name} must be a whole number of at least 1, got {value!r}")

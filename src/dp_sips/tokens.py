@@ -1,0 +1,69 @@
+"""write_tokens: the words of texts as a file of users and items, to be selected from many times."""
+
+import os
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dp_sips.errors import UsageError
+from dp_sips.formats import format_of
+from dp_sips.output import replacing
+from dp_sips.progress import Progress
+from dp_sips.sources import Source, open_source
+from dp_sips.text import Words
+
+
+def write_tokens(
+    data: Any,
+    path: str | os.PathLike[str],
+    *,
+    user: str | None = None,
+    item: Words,
+    nulls: str = "error",
+    text: bool = False,
+    progress: bool | None = None,
+) -> None:
+    """Write a Parquet file with one row for each word of each text; columns keep their names.
+
+    Words are in the order of the texts, and repeated as they are there. The file is complete or
+    not there at all; an existing one is replaced, and stays as it was if anything fails.
+
+    Args:
+        data: What `select_partitions` takes.
+        path: The .parquet file to write.
+        user: The column that says whose text it is.
+        item: `dp_sips.text.words("body")` or `dp_sips.text.ngrams("body", 5)`.
+        nulls: "error", "drop" such rows, or "group" null texts as a null word.
+        text: Read the columns of CSV files as text.
+        progress: Whether to show a progress bar on stderr; on a terminal unless told otherwise.
+
+    Sensitive: the file holds every user's words, as the data does.
+    """
+    place = check_tokens_path(path)
+    if not isinstance(item, Words):
+        raise UsageError(f"item must be dp_sips.text.words(…) or ngrams(…), got {item!r}")
+    shown = Progress(show=progress)
+    source = open_source(data, user=user, item=item, nulls=nulls, text=text, progress=shown)
+    with replacing(place) as sink:
+        _write(source, sink)
+
+
+def check_tokens_path(path: str | os.PathLike[str]) -> Path:
+    """Refuse what is no Parquet file."""
+    place = Path(path)
+    if format_of(place) != "parquet":
+        raise UsageError(f"words are written as Parquet: name a .parquet file, not {place}")
+    return place
+
+
+def _write(source: Source, sink: BinaryIO) -> None:
+    names = source.feed.schema.names
+    types = [source.user_type, *source.item_schema.types]
+    schema = pa.schema(list(zip(names, types, strict=True)))
+    with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
+        for batch in source.batches():
+            # Users may come dictionary-encoded.
+            columns = map(pa.Array.cast, batch.columns, types)
+            writer.write_batch(pa.record_batch(list(columns), schema=schema))
