@@ -73,6 +73,30 @@ def test_an_interrupt_while_generating_leaves_no_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_interrupt_while_tokenizing_leaves_no_file_and_no_process(tmp_path: Path) -> None:
+    docs, out = tmp_path / "docs.csv", tmp_path / "out"
+    out.mkdir()
+    text = "Some words, and some more of them. " * 40
+    docs.write_text("author,body\n" + "".join(f'{i},"{text}"\n' for i in range(60_000)))
+    flags = ("--user", "author", "--text", "body", "--processes", "2")
+    process = start((*DP_SIPS, "tokenize", str(docs), *flags, "-o", str(out / "t.parquet")))
+    while not has_content(out):
+        assert process.poll() is None
+        time.sleep(0.02)
+    workers = children(process.pid)
+    assert len(workers) == 2
+    assert interrupted(process)
+    assert list(out.iterdir()) == []
+    while any(Path(f"/proc/{worker}").exists() for worker in workers):
+        time.sleep(0.02)
+
+
+def children(pid: int) -> list[str]:
+    if sys.platform != "linux":
+        pytest.skip("processes are listed as Linux does")
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
 def test_an_interrupt_while_arrow_reads_is_no_crash(tmp_path: Path) -> None:
     path, out = tmp_path / "d.csv", tmp_path / "o.csv"
     path.write_bytes(b"user,item\n" + b"1234567,7654321\n" * 4_000_000)
