@@ -13,6 +13,8 @@ from dp_sips.sources.looks import Look
 from dp_sips.sources.types import element
 
 _INDEX_BYTES = 4
+_BATCH_BYTES = 1 << 25
+"""Of long texts, fewer rows make a batch."""
 
 
 def look(path: Path, columns: Columns) -> Look:
@@ -23,6 +25,7 @@ def look(path: Path, columns: Columns) -> Look:
         schema = pa.schema([whole.field(name) for name in names])
         texts = _encoded_texts(file, schema)
         rows = file.metadata.num_rows
+        batch_rows = _batch_rows(file, schema)
 
     def read(_: pa.Schema) -> Iterator[pa.RecordBatch]:
         # Dictionary pages stay dictionaries: text is then hashed once per page, not once per row.
@@ -33,10 +36,19 @@ def look(path: Path, columns: Columns) -> Look:
             read_dictionary=texts,
             page_checksum_verification=True,
         ) as file:
-            for batch in file.iter_batches(ROWS, columns=names):
+            for batch in file.iter_batches(batch_rows, columns=names):
                 yield batch.select(names)
 
     return Look(schema, read, rows)
+
+
+def _batch_rows(file: pq.ParquetFile, schema: pa.Schema) -> int:
+    """Return how many rows to read at a time, by their average size."""
+    leaves = range(len(file.schema))
+    needed = [n for n in leaves if file.schema.column(n).path.split(".")[0] in schema.names]
+    groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
+    size = sum(group.column(n).total_uncompressed_size for group in groups for n in needed)
+    return max(1, min(ROWS, _BATCH_BYTES * file.metadata.num_rows // max(size, 1)))
 
 
 def _encoded_texts(file: pq.ParquetFile, schema: pa.Schema) -> list[str]:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather
 
-from dp_sips.sources import open_source
+from dp_sips.sources import open_source, parquet
 
 TABLE = pa.table({"z": [0.5, 1.5, 2.5], "i": ["a", "b", "a"], "u": [1, 2, 1]})
 ROWS = Counter({(1, "a"): 2, (2, "b"): 1})
@@ -187,3 +187,15 @@ def test_large_arrow_batches_are_cut(kind: str, tmp_path: Path, read: Any) -> No
     table = pa.table({"u": pa.array(range(300_000)), "i": pa.array(range(300_000))})
     {"file": write_file, "stream": write_stream}[kind](table, tmp_path / "a.arrow")
     assert read(tmp_path / "a.arrow").total() == 300_000
+
+
+def test_long_texts_come_in_small_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet, "_BATCH_BYTES", 10_000)
+    table = pa.table({"u": list(range(100)), "i": [f"{n}" * 500 for n in range(100)]})
+    pq.write_table(table, tmp_path / "a.parquet", use_dictionary=False)
+    source = open_source(tmp_path / "a.parquet", user="u", item="i")
+    batches = list(source.batches())
+    assert max(batch.nbytes for batch in batches) < 20_000
+    assert [value for batch in batches for value in batch.column(1).to_pylist()] == table[
+        "i"
+    ].to_pylist()
