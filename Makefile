@@ -24,11 +24,11 @@ lint: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python benchmarks/against_duckdb.py
 
-$(STAMP): pyproject.toml constraints.txt src/dp_sips/engines/memory/kernels.pyx
+$(STAMP): pyproject.toml constraints.txt $(wildcard src/dp_sips/engines/memory/*.pyx src/dp_sips/engines/memory/*.pxd)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
 	$(BIN)/pip install --quiet --editable '.[pandas,polars,duckdb,spark,text]' --group test
 	touch $@
 
 clean:
-	rm -rf $(VENV) build src/*.egg-info src/dp_sips/engines/memory/kernels.c src/dp_sips/engines/memory/*.so
+	rm -rf $(VENV) build src/*.egg-info src/dp_sips/engines/memory/*.c src/dp_sips/engines/memory/*.so

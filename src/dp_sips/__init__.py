@@ -10,11 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 from dp_sips import text
 from dp_sips.errors import DpSipsError, InputError, OutputError, UsageError
-from dp_sips.mechanisms import Cumulative, Sips, SipsRule, WeightedGaussian
+from dp_sips.mechanisms import (
+    Cumulative,
+    Dpsu,
+    Gw,
+    PolicyLaplace,
+    Single,
+    Sips,
+    SipsRule,
+    WeightedGaussian,
+)
 from dp_sips.plan import Plan, plan
 from dp_sips.privacy.budget import Budget
 from dp_sips.privacy.guarantee import Guarantee
-from dp_sips.rounds import EvidenceRound, Round, RuleRound
+from dp_sips.rounds import EvidenceRound, FoldRound, LaplaceRound, Round, RuleRound
 from dp_sips.selection import Selection
 
 if TYPE_CHECKING:
@@ -26,15 +35,21 @@ __all__ = [
     "Budget",
     "Cumulative",
     "DpSipsError",
+    "Dpsu",
     "EvidenceRound",
+    "FoldRound",
     "Guarantee",
+    "Gw",
     "InputError",
+    "LaplaceRound",
     "MemoryEngine",
     "OutputError",
     "Plan",
+    "PolicyLaplace",
     "Round",
     "RuleRound",
     "Selection",
+    "Single",
     "Sips",
     "SipsRule",
     "UsageError",

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_sips.privacy.policy import Proportional
 from dp_sips.privacy.weights import UNIT, Weights, weight
-from dp_sips.rounds import AnyRound, EvidenceRound, RuleRound
+from dp_sips.rounds import AnyRound, EvidenceRound, FoldRound, LaplaceRound, Round, RuleRound
 
 Floats = NDArray[np.float64]
 
@@ -15,17 +16,37 @@ Floats = NDArray[np.float64]
 def chances(rounds: Sequence[AnyRound], holders: Floats, items: int) -> Floats:
     """Return the chance that some round releases an item, for each number of its holders.
 
-    Each of them has `items` items, none of which is found or dropped.
+    Each of them has `items` items, none of which is found or dropped; where users pay one after
+    the other, all of them have the same items.
     """
+    if isinstance(rounds[0], FoldRound | LaplaceRound):
+        return _by_payment(rounds[0], holders, items)
     evident = [r for r in rounds if isinstance(r, EvidenceRound)]
     if evident:
         weights = holders.astype(np.uint64) * weight(items, evident[0].step_bits) / UNIT
         return np.array([_by_evidence(evident, each) for each in weights])
-    missed = sum(_missed(r, holders.astype(np.uint64) * weight(items, r.step_bits)) for r in rounds)
+    missed = np.zeros(len(holders))
+    for r in rounds:
+        assert isinstance(r, Round | RuleRound)
+        missed += _missed(r, holders.astype(np.uint64) * weight(items, r.step_bits))
     return np.asarray(-np.expm1(missed))
 
 
-def _missed(step: AnyRound, weights: Weights) -> Floats:
+def _by_payment(step: FoldRound | LaplaceRound, holders: Floats, items: int) -> Floats:
+    """Return the chance where all holders have the same items, and pay them alike."""
+    from scipy.special import ndtr
+
+    root = step.policy.power if isinstance(step.policy, Proportional) else 1
+    full = step.policy.target / 2**step.policy.unit_bits
+    weights: Floats = np.minimum(full, holders / math.pow(items, 1 / root))
+    if isinstance(step, FoldRound):
+        return np.asarray(ndtr((weights - step.threshold) / step.sigma))
+    lacking = (step.threshold - weights) / step.scale
+    tail = np.exp(-np.abs(lacking)) / 2
+    return np.where(lacking > 0, tail, 1 - tail)
+
+
+def _missed(step: Round | RuleRound, weights: Weights) -> Floats:
     """Return the logarithm of the chance that a round does not release an item."""
     if isinstance(step, RuleRound):
         with np.errstate(divide="ignore"):

@@ -1,7 +1,10 @@
 """A plan in plain words."""
 
 from dp_sips.plan import Plan
-from dp_sips.rounds import RuleRound
+from dp_sips.privacy.policy import Favourite
+from dp_sips.privacy.rule import ReleaseRule
+from dp_sips.privacy.single import SingleRule
+from dp_sips.rounds import FoldRound, LaplaceRound, RuleRound
 
 _SIZES = (1, 10, 100)
 
@@ -28,7 +31,15 @@ def _promise(plan: Plan) -> str:
 
 
 def _rounds(plan: Plan) -> str:
+    if isinstance(plan.rounds[0], FoldRound | LaplaceRound):
+        return _turns(plan.rounds[0])
     rules = [r.rule for r in plan.rounds if isinstance(r, RuleRound)]
+    if rules and isinstance(rules[0], SingleRule):
+        return (
+            "One item of each user counts. An item is released with a probability that depends on\n"
+            "the number of its users alone, the highest that the promise allows: one half from\n"
+            f"{rules[0].median:.0f} users on."
+        )
     if rules:
         return "\n".join(
             (
@@ -38,6 +49,7 @@ def _rounds(plan: Plan) -> str:
                 *(
                     f"{i:>5}  {rule.e:>10.4g}  {rule.delta:>10.3g}  {rule.median:>14.2f}"
                     for i, rule in enumerate(rules, start=1)
+                    if isinstance(rule, ReleaseRule)
                 ),
             )
         )
@@ -56,6 +68,25 @@ def _rounds(plan: Plan) -> str:
         "the threshold, and given up where it is hopeless; then it leaves the sets."
     )
     return "\n".join((words, head, *rows))
+
+
+def _turns(step: FoldRound | LaplaceRound) -> str:
+    full = step.policy.target / 2**step.policy.unit_bits
+    how = (
+        "backs its favourite among the items that are not full with 1"
+        if isinstance(step.policy, Favourite)
+        else "pays its items in proportion to what they lack, 1 in all"
+    )
+    noise = (
+        f"Gaussian noise of σ = {step.sigma:.4f}"
+        if isinstance(step, FoldRound)
+        else f"Laplace noise of scale {step.scale:.4f}"
+    )
+    return (
+        f"Users take turns in a random order. Each {how};\n"
+        f"an item is full at {full:.4f}. It is released if its weight with {noise}\n"
+        f"reaches the threshold, {step.threshold:.4f}."
+    )
 
 
 def _chances(plan: Plan) -> str:

@@ -1,9 +1,10 @@
 """The mechanisms: frozen values that say how a budget becomes rounds."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from numbers import Integral
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 from dp_sips.errors import UsageError, did_you_mean
 from dp_sips.privacy.budget import check_number
@@ -16,10 +17,21 @@ _LARGEST_GROWTH = 25
 
 
 class Mechanism(Protocol):
-    """A way to choose items: named, frozen, and free of data."""
+    """A way to choose items: named, frozen, and free of data.
+
+    Attributes:
+        name: What `mechanism=` calls it.
+        default_max_items: Δ0 where none is given.
+        sequential: Whether users take turns, so that a cluster is of no use.
+        noise: What hides a user.
+        good_for: When to choose it, in a few words.
+    """
 
     name: ClassVar[str]
     default_max_items: ClassVar[int]
+    sequential: ClassVar[bool]
+    noise: ClassVar[str]
+    good_for: ClassVar[str]
 
 
 @dataclass(frozen=True)
@@ -31,6 +43,9 @@ class WeightedGaussian:
 
     name: ClassVar[str] = "weighted-gaussian"
     default_max_items: ClassVar[int] = 100
+    sequential: ClassVar[bool] = False
+    noise: ClassVar[str] = "Gaussian"
+    good_for: ClassVar[str] = "one round: the simplest, and the paper's baseline"
 
     def shares(self) -> tuple[float, ...]:
         """Return the one share."""
@@ -56,6 +71,9 @@ class Sips:
 
     name: ClassVar[str] = "sips"
     default_max_items: ClassVar[int] = 100
+    sequential: ClassVar[bool] = False
+    noise: ClassVar[str] = "Gaussian"
+    good_for: ClassVar[str] = "the paper's mechanism: a few rounds, on any cluster"
 
     def __post_init__(self) -> None:
         check_rounds(self.rounds)
@@ -103,6 +121,9 @@ class Cumulative:
 
     name: ClassVar[str] = "cumulative"
     default_max_items: ClassVar[int] = 300
+    sequential: ClassVar[bool] = False
+    noise: ClassVar[str] = "Gaussian"
+    good_for: ClassVar[str] = "most items from users with many items each"
 
     def __post_init__(self) -> None:
         check_rounds(self.rounds)
@@ -139,10 +160,129 @@ class SipsRule(Sips):
     """
 
     name: ClassVar[str] = "sips-rule"
+    noise: ClassVar[str] = "coins"
+    good_for: ClassVar[str] = "most items where few items of a user count"
+
+
+@dataclass(frozen=True)
+class Dpsu:
+    """DPSU, the Policy Gaussian of Gopi et al. 2020: users fill up items, one after the other.
+
+    Each user pays its items in proportion to what they still lack, up to a little above the
+    threshold, so that no weight is wasted on items that are safe.
+
+    Guarantee: δ-approximate ρ-zCDP, as recalibrated in the paper. To prove: one user more moves the
+    weights by an L2 norm of at most 1, whatever the others do (privacy/policy.py).
+
+    Attributes:
+        buffer: An item is full at the threshold plus so many σ.
+    """
+
+    buffer: float = 5.0
+
+    name: ClassVar[str] = "dpsu"
+    default_max_items: ClassVar[int] = 100
+    sequential: ClassVar[bool] = True
+    noise: ClassVar[str] = "Gaussian"
+    good_for: ClassVar[str] = "the strongest published baseline, on one machine"
+
+    def __post_init__(self) -> None:
+        check_buffer(self.buffer)
+
+
+@dataclass(frozen=True)
+class PolicyLaplace:
+    """Policy Laplace, the L1 twin of DPSU, with Laplace noise (Gopi et al. 2020).
+
+    Guarantee: (ε, δ)-DP, with all of ε for the noise and all of δ for the threshold. To prove: one
+    user more moves the weights by an L1 norm of at most 1 (privacy/policy.py).
+
+    Attributes:
+        buffer: An item is full at the threshold plus so many scales of the noise.
+    """
+
+    buffer: float = 5.0
+
+    name: ClassVar[str] = "policy-laplace"
+    default_max_items: ClassVar[int] = 100
+    sequential: ClassVar[bool] = True
+    noise: ClassVar[str] = "Laplace"
+    good_for: ClassVar[str] = "comparison: DPSU with the noise of classic DP"
+
+    def __post_init__(self) -> None:
+        check_buffer(self.buffer)
+
+
+@dataclass(frozen=True)
+class Gw:
+    """GW, greedy updates without sampling (Carvalho et al. 2022): each user backs one favourite.
+
+    A user's favourite is the item that it has most often, among those that are not full; repeated
+    rows count. Weights are whole numbers here, which the published threshold needs in order to hold
+    (privacy/policy.py shows why).
+
+    Guarantee: (ε, δ)-DP, with all of ε for the noise and all of δ for the threshold. To prove: one
+    user more changes one weight, by 1 (privacy/policy.py).
+
+    Attributes:
+        buffer: An item is full at the threshold plus so many scales of the noise, rounded.
+        histogram: Public frequencies of items (of tuples, for several columns): a user's favourite
+            is then its publicly most frequent item. Items that it lacks come last. This must not
+            come from the data that is protected.
+    """
+
+    buffer: float = 3.0
+    histogram: Mapping[Any, int] | None = field(default=None, repr=False, hash=False)
+
+    name: ClassVar[str] = "gw"
+    default_max_items: ClassVar[int] = 1_000_000
+    sequential: ClassVar[bool] = True
+    noise: ClassVar[str] = "Laplace"
+    good_for: ClassVar[str] = "small vocabularies, and lists with telling repeats"
+
+    def __post_init__(self) -> None:
+        check_buffer(self.buffer)
+        if self.histogram is not None:
+            check_histogram(self.histogram)
+
+
+def check_histogram(histogram: object) -> None:
+    """Refuse anything but a mapping from items to whole numbers that fit into 32 bits."""
+    if not isinstance(histogram, Mapping):
+        raise UsageError(f"histogram must be a mapping of items to counts, got {histogram!r}")
+    for item, count in histogram.items():
+        whole = isinstance(count, Integral) and not isinstance(count, bool)
+        if not whole or not 0 <= int(count) < 1 << 32:
+            raise UsageError(
+                f"histogram must have counts from 0 to 2³²−1, got {count!r} for {item!r}"
+            )
+
+
+def check_buffer(buffer: float) -> None:
+    """Refuse anything but a finite number of at least 0."""
+    if not 0 <= check_number("buffer", buffer) < math.inf:
+        raise UsageError(f"buffer must be at least 0 and finite, got {buffer}")
+
+
+@dataclass(frozen=True)
+class Single:
+    """The optimal rule for users with one item each (Desfontaines et al. 2022).
+
+    Guarantee: (ε, δ)-DP; no mechanism releases an item of such users with a higher probability. To
+    prove: each two neighbouring entries of its table are (ε, δ)-indistinguishable coins
+    (privacy/single.py).
+    """
+
+    name: ClassVar[str] = "single"
+    default_max_items: ClassVar[int] = 1
+    sequential: ClassVar[bool] = False
+    noise: ClassVar[str] = "coins"
+    good_for: ClassVar[str] = "users with one item each: nothing can be better"
 
 
 MECHANISMS: dict[str, type[Mechanism]] = {
-    m.name: m for m in (WeightedGaussian, Sips, SipsRule, Cumulative)
+    m.name: m
+    for m in (Cumulative, SipsRule, Sips, WeightedGaussian, Dpsu, PolicyLaplace, Gw, Single)
 }
 """Every mechanism by its name."""
 

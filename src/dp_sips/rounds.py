@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 
 from dp_sips.privacy.evidence import STEP_BITS
+from dp_sips.privacy.policy import Favourite, Proportional
 from dp_sips.privacy.rule import ReleaseRule
+from dp_sips.privacy.single import SingleRule
 from dp_sips.privacy.weights import UNIT_BITS
 
 
@@ -63,7 +65,7 @@ class RuleRound:
         max_items: Δ0, how many items of a user count.
     """
 
-    rule: ReleaseRule
+    rule: ReleaseRule | SingleRule
     max_items: int
 
     @property
@@ -82,4 +84,36 @@ class RuleRound:
         return self.rule.median
 
 
-AnyRound = Round | EvidenceRound | RuleRound
+@dataclass(frozen=True)
+class FoldRound(Round):
+    """A round in which users pay one after the other, with Gaussian noise.
+
+    Attributes:
+        policy: What a user pays.
+    """
+
+    policy: Proportional
+
+
+@dataclass(frozen=True)
+class LaplaceRound:
+    """A round in which users pay one after the other, with Laplace noise.
+
+    Attributes:
+        epsilon: The round's ε.
+        delta: Its δ.
+        scale: The scale of its Laplace noise.
+        threshold: The noisy weight from which an item is released.
+        max_items: How many items of a user count.
+        policy: What a user pays.
+    """
+
+    epsilon: float
+    delta: float
+    scale: float
+    threshold: float
+    max_items: int
+    policy: Proportional | Favourite
+
+
+AnyRound = Round | EvidenceRound | RuleRound | FoldRound | LaplaceRound

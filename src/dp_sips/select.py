@@ -1,30 +1,37 @@
 """select_partitions: the one loop that every parallel mechanism of the field is."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from dp_sips.engines import find_engine
-from dp_sips.engines.base import Contributions, Engine
+from dp_sips.engines.base import Contributions, Engine, Turns
+from dp_sips.engines.liking import public_liking
 from dp_sips.errors import UsageError
 from dp_sips.mechanisms import Mechanism
 from dp_sips.parameters import refuse_unknown
+from dp_sips.plan import Plan
 from dp_sips.plan import plan as make_plan
 from dp_sips.privacy.decide import (
+    Decide,
     decide,
     decide_by_rule,
     decide_on_evidence,
+    decide_with_laplace,
     noise_for_round,
 )
 from dp_sips.privacy.noise import Key, Scrambler
+from dp_sips.privacy.policy import Liking
 from dp_sips.progress import Progress
-from dp_sips.rounds import AnyRound, EvidenceRound, RuleRound
+from dp_sips.rounds import AnyRound, EvidenceRound, FoldRound, LaplaceRound, RuleRound
 from dp_sips.selection import Selection
 from dp_sips.sorting import sorted_items
-from dp_sips.sources import open_source
+from dp_sips.sources import Source, open_source
 from dp_sips.text import Words
 
 
@@ -78,22 +85,32 @@ def select_partitions(
     key = _key(seed, insecure_test=insecure_test)
     shown = Progress(show=progress)
     runner = find_engine(engine, data)
+    _refuse_turns(plan, runner)
     read = getattr(runner, "read", None)
     data = read(data, text=text) if read else data
     source = open_source(data, user=user, item=item, nulls=nulls, text=text)
 
-    contributions = runner.load(source, plan.max_items, key, shown, cut=plan.cut)
+    liking = _liking(plan, source, key)
+    contributions = runner.load(
+        source, plan.max_items, key, shown, cut=plan.cut, counts=plan.counts
+    )
     with _freed(contributions):
         for index, step in enumerate(shown.steps("rounds", plan.rounds, len(plan.rounds))):
-            _run_round(contributions, step, noise_for_round(key, index))
+            _run_round(contributions, step, noise_for_round(key, index), liking)
         released = sorted_items(contributions.released(), source.item_schema)
 
     facts = {"nulls": nulls, "items": _describe(released)}
     return Selection(source.restore(released), plan, not key.is_test, facts)
 
 
-def _run_round(contributions: Contributions, step: AnyRound, noise: Scrambler) -> None:
+def _run_round(
+    contributions: Contributions, step: AnyRound, noise: Scrambler, liking: Liking | None = None
+) -> None:
     """Weigh, decide, remove: one round, on whatever engine holds the contributions."""
+    if isinstance(step, FoldRound | LaplaceRound):
+        paid = cast("Turns", contributions).fold(step.policy, step.max_items, liking)
+        contributions.remove(contributions.decide(paid, _judge_of_payments(step, noise)))
+        return
     weights = contributions.weigh(step.max_items, step.step_bits)
     if isinstance(step, EvidenceRound):
         judge = partial(
@@ -114,6 +131,30 @@ def _run_round(contributions: Contributions, step: AnyRound, noise: Scrambler) -
     else:
         verdict = partial(decide, sigma=step.sigma, threshold=step.threshold, scrambler=noise)
         contributions.remove(contributions.decide(weights, verdict))
+
+
+def _judge_of_payments(step: FoldRound | LaplaceRound, noise: Scrambler) -> Decide:
+    unit_bits = step.policy.unit_bits
+    if isinstance(step, FoldRound):
+        judge: Callable[..., NDArray[np.bool_]] = partial(decide, sigma=step.sigma)
+    else:
+        judge = partial(decide_with_laplace, scale=step.scale)
+    return partial(judge, threshold=step.threshold, scrambler=noise, unit_bits=unit_bits)
+
+
+def _refuse_turns(plan: Plan, runner: Engine) -> None:
+    """Refuse an engine that cannot take one user after the other, where the plan does."""
+    if plan.mechanism.sequential and not runner.takes_turns:
+        raise UsageError(
+            f"{plan.mechanism.name} goes through the users one after the other, which a cluster "
+            "cannot do: choose mechanism='auto' or 'mad2r', or engine='memory'"
+        )
+
+
+def _liking(plan: Plan, source: Source, key: Key) -> Liking | None:
+    """Return what public knowledge says about items, where the mechanism has any."""
+    histogram = getattr(plan.mechanism, "histogram", None)
+    return None if histogram is None else public_liking(histogram, source.item_schema, key)
 
 
 @contextmanager

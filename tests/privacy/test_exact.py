@@ -33,7 +33,7 @@ def histories(sets: Sets, rounds: tuple[Round, ...]) -> Histories:
     if not rounds:
         return {(): 1.0}
     step, *later = rounds
-    loaded = ReferenceContributions(sets, {}, pa.schema([]))
+    loaded = ReferenceContributions(sets, [], {}, pa.schema([]))
     chances = {
         item: float(ndtr((weight / UNIT - step.threshold) / step.sigma))
         for item, weight in loaded.weigh(step.max_items).items()

@@ -4,12 +4,13 @@ The duties that the privacy argument puts on an engine are in privacy/README.md.
 to the bit: the same key and the same data give the same weights and the same release.
 """
 
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
 
 from dp_sips.privacy.decide import Decide, DecideOnEvidence
 from dp_sips.privacy.noise import Key
+from dp_sips.privacy.policy import Liking, Policy
 from dp_sips.privacy.weights import UNIT_BITS
 from dp_sips.progress import Progress
 from dp_sips.sources import Source
@@ -50,13 +51,39 @@ class Contributions(Protocol):
         """
 
 
+class Turns(Contributions, Protocol):
+    """Contributions of an engine that can take one user after the other."""
+
+    def fold(self, policy: Policy, max_items: int, liking: Liking | None = None) -> Any:
+        """Return what users pay to each item, one after the other in the order of their turns.
+
+        A user with more items pays to its first `max_items` in bounding order. It likes best the
+        item that it has most often or, where `liking` is given, that with most of it; of several
+        alike, the first in bounding order for users with more, and else the first of its rows.
+        """
+
+
 class Engine(Protocol):
-    """A way to run a plan. Its options are about speed; none changes the release's distribution."""
+    """A way to run a plan. Its options are about speed; none changes the release's distribution.
+
+    Attributes:
+        takes_turns: Whether it can take one user after the other: whether it loads `Turns`.
+    """
+
+    takes_turns: ClassVar[bool]
 
     def load(
-        self, source: Source, max_items: int, key: Key, progress: Progress, *, cut: bool = False
+        self,
+        source: Source,
+        max_items: int,
+        key: Key,
+        progress: Progress,
+        *,
+        cut: bool = False,
+        counts: bool = False,
     ) -> Contributions:
         """Read a source whole: repeats dropped, users' items in bounding order.
 
-        With `cut`, a user's first `max_items` are all that it keeps, for all rounds.
+        With `cut`, a user's first `max_items` are all that it keeps, for all rounds. With `counts`,
+        it is known how often each pair occurred.
         """

@@ -1,8 +1,10 @@
 """The paper's pseudo-code in plain Python: slow, short, and the oracle for every other engine."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
+from functools import partial
 from itertools import compress
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +13,7 @@ from dp_sips.engines.blocks import combine, value_blocks
 from dp_sips.privacy import bounding
 from dp_sips.privacy.decide import Decide, DecideOnEvidence
 from dp_sips.privacy.noise import Blocks, Key
+from dp_sips.privacy.policy import Liking, Policy, Proportional
 from dp_sips.privacy.weights import UNIT_BITS, weight
 from dp_sips.progress import Progress
 from dp_sips.sources import Source
@@ -23,13 +26,24 @@ Item = tuple[object, ...]
 class ReferenceEngine:
     """Runs a plan with dictionaries and lists, one user after the other."""
 
+    takes_turns: ClassVar[bool] = True
+
     def load(
-        self, source: Source, max_items: int, key: Key, progress: Progress, *, cut: bool = False
+        self,
+        source: Source,
+        max_items: int,
+        key: Key,
+        progress: Progress,
+        *,
+        cut: bool = False,
+        counts: bool = False,
     ) -> "ReferenceContributions":
-        """Read a source whole; every user's items are put in bounding order."""
-        del progress  # it is for small data
+        """Read a source whole; users stand in the order of their turns, items in bounding order."""
+        del progress, counts  # it is for small data, and counts anyway
         ranks: dict[object, dict[Item, int]] = defaultdict(dict)
+        times: dict[object, Counter[Item]] = defaultdict(Counter)
         blocks: dict[Item, Blocks] = {}
+        people: dict[object, Blocks] = {}
         for batch in source.batches():
             users, *columns = batch.columns
             user_blocks = value_blocks(users, key.scrambler("long users"))
@@ -41,19 +55,30 @@ class ReferenceEngine:
             items = zip(*(column.to_pylist() for column in columns), strict=True)
             for row, (user, item) in enumerate(zip(users.to_pylist(), items, strict=True)):
                 ranks[user][item] = int(rank[row])
+                times[user][item] += 1
                 blocks[item] = item_blocks[row]
+                people[user] = user_blocks[row]
         most = max_items if cut else None
-        sets = [sorted(ranked, key=ranked.__getitem__)[:most] for ranked in ranks.values()]
-        return ReferenceContributions(sets, blocks, source.item_schema)
+        users = list(people)
+        turns = [users[n] for n in bounding.turns(key, np.array(list(people.values())))]
+        sets = [sorted(ranks[user], key=ranks[user].__getitem__)[:most] for user in turns]
+        return ReferenceContributions(
+            sets, [times[user] for user in turns], blocks, source.item_schema
+        )
 
 
 class ReferenceContributions:
     """The users' sets: W_1, …, W_N in the paper."""
 
     def __init__(
-        self, sets: list[list[Item]], blocks: dict[Item, Blocks], schema: pa.Schema
+        self,
+        sets: list[list[Item]],
+        times: list[Counter[Item]],
+        blocks: dict[Item, Blocks],
+        schema: pa.Schema,
     ) -> None:
         self._sets = sets
+        self._times = times
         self._blocks = blocks
         self._schema = schema
         self._evidence: dict[Item, float] = defaultdict(float)
@@ -67,6 +92,26 @@ class ReferenceContributions:
             for item in counted:
                 histogram[item] += weight(len(counted), step_bits)
         return histogram
+
+    def fold(self, policy: Policy, max_items: int, liking: Liking | None = None) -> dict[Item, int]:
+        """Return what users pay, one after the other: the paper's section on greedy approaches."""
+        paid: dict[Item, int] = defaultdict(int)
+        for items, times in zip(self._sets, self._times, strict=True):
+            counted = items[:max_items]
+            if isinstance(policy, Proportional):
+                payments = policy.payments([policy.target - paid[item] for item in counted])
+                for item, payment in zip(counted, payments, strict=True):
+                    paid[item] += payment
+                continue
+            listed = list(times) if len(items) <= max_items else counted
+            below = [item for item in listed if paid[item] < policy.target]
+            if below:
+                likes = times.__getitem__ if liking is None else partial(self._like, liking)
+                paid[max(below, key=likes)] += 1  # of several alike, the first
+        return {item: weight for item, weight in paid.items() if weight}
+
+    def _like(self, liking: Liking, item: Item) -> int:
+        return int(liking(self._blocks[item].reshape(1, 2))[0])
 
     def decide(self, weights: dict[Item, int], decide: Decide) -> list[Item]:
         """Return the items with a yes: Algorithm 1, lines 3–7."""

@@ -1,4 +1,4 @@
-"""Which of a user's items count, where it has more than max_items.
+"""Which of a user's items count, where it has more than max_items, and whose turn it is.
 
 A user's items have an order, by `rank`: a number made of the user, the item and secret bits that
 belong to bounding alone. The first max_items of those still in the user's set count. A round that
@@ -8,6 +8,9 @@ Guarantee: the choice depends on the user's own items, on earlier releases and o
 independent of the noise. Given those bits, it is a fixed rule that is applied to each user on its
 own, so it changes no other user's contribution. The rule is not asked to be cryptographic: any
 fixed rule is private. It is asked to be fair, so that the sample is close to uniform.
+
+The turns of users, where a mechanism takes one user after the other, are a rank of each user alone,
+from bits of their own: one user more leaves the order of the others as it was.
 """
 
 import numpy as np
@@ -38,6 +41,12 @@ def item_words(key: Key, blocks: Blocks) -> Words:
 def rank(users: Words, items: Words) -> Words:
     """Return the rank of each pair of a user's word and an item's word: low ranks count first."""
     return mix(users ^ items)
+
+
+def turns(key: Key, users: Blocks) -> NDArray[np.uint32]:
+    """Return the users' numbers in a random order: by 128 scrambled bits of each user's block."""
+    scrambled = key.scrambler("turns of users")(users)
+    return np.lexsort((scrambled[:, 1], scrambled[:, 0])).astype(np.uint32)
 
 
 def _words(seed: int, blocks: Blocks) -> Words:

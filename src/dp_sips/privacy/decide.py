@@ -6,16 +6,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_sips.privacy.evidence import STEP_BITS
-from dp_sips.privacy.noise import Blocks, Key, Scrambler, exceeds, gaussian, uniform
+from dp_sips.privacy.noise import Blocks, Key, Scrambler, exceeds, gaussian, laplace, uniform
 from dp_sips.privacy.rule import ReleaseRule
-from dp_sips.privacy.weights import UNIT, Weights
+from dp_sips.privacy.single import SingleRule
+from dp_sips.privacy.weights import UNIT, UNIT_BITS, Weights
 
 Decide = Callable[[Blocks, Weights], NDArray[np.bool_]]
 """Verdicts for a column of items and their weights; any batch, in any order, gives the same."""
 
 
 def decide(
-    blocks: Blocks, weights: Weights, *, sigma: float, threshold: float, scrambler: Scrambler
+    blocks: Blocks,
+    weights: Weights,
+    *,
+    sigma: float,
+    threshold: float,
+    scrambler: Scrambler,
+    unit_bits: int = UNIT_BITS,
 ) -> NDArray[np.bool_]:
     """Release an item where its weight plus σ times its Gaussian reaches the threshold.
 
@@ -24,18 +31,37 @@ def decide(
 
     Guarantee: with weights of L2 sensitivity 1 and independent Gaussians, the verdicts are a
     function of a Gaussian mechanism with noise σ, cut to the items that occur.
-    Public: σ and the threshold. Sensitive: everything else, but for the verdicts.
+    Public: σ, the threshold and the unit. Sensitive: everything else, but for the verdicts.
     """
-    needed = (threshold - weights / UNIT) / sigma
+    needed = (threshold - weights / (1 << unit_bits)) / sigma
     return (weights > 0) & exceeds(scrambler(blocks), needed)
 
 
+def decide_with_laplace(
+    blocks: Blocks,
+    weights: Weights,
+    *,
+    scale: float,
+    threshold: float,
+    scrambler: Scrambler,
+    unit_bits: int,
+) -> NDArray[np.bool_]:
+    """Release an item where its weight plus scaled Laplace noise reaches the threshold.
+
+    Guarantee: with weights of L1 sensitivity s, a function of an (s/scale)-DP Laplace mechanism,
+    cut to the items that occur.
+    Public: scale, threshold and unit. Sensitive: everything else, but for the verdicts.
+    """
+    needed = (threshold - weights / (1 << unit_bits)) / scale
+    return (weights > 0) & (laplace(scrambler(blocks)) >= needed)
+
+
 def decide_by_rule(
-    blocks: Blocks, weights: Weights, *, rule: ReleaseRule, scrambler: Scrambler
+    blocks: Blocks, weights: Weights, *, rule: ReleaseRule | SingleRule, scrambler: Scrambler
 ) -> NDArray[np.bool_]:
     """Release an item with the probability that the rule gives its weight.
 
-    Guarantee: with weights of L2 sensitivity 1 on the rule's lattice, δ-approximate (α, e)-RDP.
+    Guarantee: the rule's own, for weights on its lattice.
     Public: the rule. Sensitive: everything else, but for the verdicts.
     """
     return (weights > 0) & rule.decide(weights, uniform(scrambler(blocks)))

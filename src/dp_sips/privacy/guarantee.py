@@ -1,5 +1,6 @@
 """What a release has spent, in every currency that its reader may ask for."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,9 @@ from dp_sips.privacy.search import boundary
 _LARGEST_EPSILON = 10_000.0
 # An ε below this is reported as this: nobody can tell it from zero.
 _LEAST_EPSILON = 1e-9
+# Items that may be touched through others, and −log of the chance that their errors add up to more.
+_MOST_VERDICTS = 2**36
+_LOG_MISS = 270.0
 
 
 def sampler_loss(rounds: int, max_items: int) -> float:
@@ -30,6 +34,20 @@ def sampler_tail(rounds: int, max_items: int) -> float:
     return rounds * max_items * SAMPLER_TAIL
 
 
+def cascade_loss(rounds: int) -> float:
+    """Return the same as `sampler_loss` where one user can touch every verdict, through others.
+
+    The logarithms of the odds' errors are independent and average out: README.md, "The sampler".
+    """
+    spread = SAMPLER_ERROR * math.sqrt(2 * _MOST_VERDICTS * _LOG_MISS)
+    return 2 * rounds * (1.01 * spread + 2 * _MOST_VERDICTS * SAMPLER_ERROR**2)
+
+
+def cascade_tail(rounds: int) -> float:
+    """Return the same as `sampler_tail` where one user can touch every verdict, through others."""
+    return 2 * rounds * _MOST_VERDICTS * SAMPLER_TAIL
+
+
 @dataclass(frozen=True)
 class Guarantee:
     """Differential privacy of the whole release, for one user added or removed.
@@ -38,7 +56,8 @@ class Guarantee:
         rho: ρ of the paper's statement, threshold_delta-approximate ρ-zCDP.
         threshold_delta: δ of that statement: how likely an item that only one user holds is
             released at all.
-        sampler_loss: What rounding can add to ε; `epsilon` and `delta` include it.
+        sampler_loss: What rounding can add to ε, and by what factor more 1 + it can raise δ;
+            `epsilon` and `delta` include it.
         sampler_tail: What the sampler's far tails can add to δ; included as well.
     """
 
@@ -49,11 +68,19 @@ class Guarantee:
 
     def epsilon(self, *, delta: float, accounting: Accounting = "gaussian") -> float:
         """Return the smallest ε for which the release is (ε, δ)-DP, rounded up."""
-        return self._budget.epsilon(delta - self.sampler_tail, accounting) + self.sampler_loss
+        return self._budget.epsilon(self._exact(delta), accounting) + self.sampler_loss
 
     def delta(self, *, epsilon: float, accounting: Accounting = "gaussian") -> float:
         """Return the smallest δ for which the release is (ε, δ)-DP, rounded up."""
-        return self._budget.delta_at(self._rest(epsilon), accounting) + self.sampler_tail
+        return self._sampled(self._budget.delta_at(self._rest(epsilon), accounting))
+
+    def _exact(self, delta: float) -> float:
+        """Return the δ that exact arithmetic may have, for the sampler to have this one."""
+        return (check_delta(delta) - self.sampler_tail) / (1 + self.sampler_loss)
+
+    def _sampled(self, delta: float) -> float:
+        """Return the δ that the sampler has where exact arithmetic has this one."""
+        return min(1.0, delta * (1 + self.sampler_loss) + self.sampler_tail)
 
     def _rest(self, epsilon: float) -> float:
         rest = check_epsilon(epsilon) - self.sampler_loss
@@ -84,12 +111,12 @@ class RuleGuarantee(Guarantee):
     def epsilon(self, *, delta: float, accounting: Accounting = "gaussian") -> float:
         """Return the smallest ε for which the release is (ε, δ)-DP, rounded up."""
         del accounting  # there is only one
-        return rule_epsilon(self.rules, check_delta(delta) - self.sampler_tail) + self.sampler_loss
+        return rule_epsilon(self.rules, self._exact(delta)) + self.sampler_loss
 
     def delta(self, *, epsilon: float, accounting: Accounting = "gaussian") -> float:
         """Return the smallest δ for which the release is (ε, δ)-DP, rounded up."""
         del accounting
-        return rule_delta(self.rules, self._rest(epsilon)) + self.sampler_tail
+        return self._sampled(rule_delta(self.rules, self._rest(epsilon)))
 
     def __str__(self) -> str:
         e, alpha = sum(rule.e for rule in self.rules), self.rules[0].alpha
@@ -112,9 +139,9 @@ class JointGuarantee(Guarantee):
 
     def epsilon(self, *, delta: float, accounting: Accounting = "gaussian") -> float:
         """Return the smallest ε for which the release is (ε, δ)-DP, rounded up."""
-        delta = check_delta(delta) - self.sampler_tail
         if accounting == "zcdp":
-            return super().epsilon(delta=delta + self.sampler_tail, accounting=accounting)
+            return super().epsilon(delta=delta, accounting=accounting)
+        delta = self._exact(delta)
         if self._joint_delta(_LARGEST_EPSILON) > delta:
             raise UsageError(f"delta is below what the thresholds spend, got {delta}")
         if self._joint_delta(_LEAST_EPSILON) <= delta:
@@ -126,8 +153,49 @@ class JointGuarantee(Guarantee):
         """Return the smallest δ for which the release is (ε, δ)-DP, rounded up."""
         if accounting == "zcdp":
             return super().delta(epsilon=epsilon, accounting=accounting)
-        return self._joint_delta(self._rest(epsilon)) + self.sampler_tail
+        return self._sampled(self._joint_delta(self._rest(epsilon)))
 
     def _joint_delta(self, epsilon: float) -> float:
         bound = joint_bound(self.schedule, self.max_items)
         return bound.delta(epsilon, self.rho, np.array(self.thresholds))
+
+
+@dataclass(frozen=True)
+class PlainGuarantee(Guarantee):
+    """The guarantee of mechanisms that are (ε, δ)-DP for one ε and one δ: `pure`, threshold_delta.
+
+    Every such mechanism is a function of one that tells all with probability δ, and else answers
+    one question truthfully with odds e^ε : 1 (Murtagh and Vadhan 2016); so its whole curve is
+    known, and δ-approximate ε²/2-zCDP follows.
+
+    Attributes:
+        pure: ε, in exact arithmetic.
+    """
+
+    pure: float
+
+    def epsilon(self, *, delta: float, accounting: Accounting = "gaussian") -> float:
+        """Return the smallest ε for which the release is (ε, δ)-DP, rounded up."""
+        del accounting
+        delta = self._exact(delta)
+        if delta < self.threshold_delta:
+            raise UsageError(
+                f"delta must be at least {self.threshold_delta}, which the threshold spends, "
+                f"got {delta}"
+            )
+        # Solved for ε′: δ(ε′) = δ + (1 − δ)(e^ε − e^ε′)/(1 + e^ε).
+        spare = (delta - self.threshold_delta) / (1 - self.threshold_delta)
+        inside = 1 - spare * (1 + math.exp(-self.pure))
+        found = self.pure + math.log(inside) if inside > 0 else 0.0
+        return max(_LEAST_EPSILON, found * (1 + 1e-12)) + self.sampler_loss
+
+    def delta(self, *, epsilon: float, accounting: Accounting = "gaussian") -> float:
+        """Return the smallest δ for which the release is (ε, δ)-DP, rounded up."""
+        del accounting
+        less = max(0.0, self.pure - self._rest(epsilon))
+        spare = -math.expm1(-less) / (1 + math.exp(-self.pure))
+        own = self.threshold_delta
+        return self._sampled((own + (1 - own) * spare) * (1 + 1e-12))
+
+    def __str__(self) -> str:
+        return f"({self.pure + self.sampler_loss:.4g}, {self.threshold_delta:.4g})-DP"

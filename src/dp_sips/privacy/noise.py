@@ -3,11 +3,11 @@
 Noise is a pure function of (secret key, purpose, item): a retried task, a second engine or a
 recomputed block of a cache draws the same noise again. An item is a 16-byte block; AES-128 under a
 key derived for the purpose turns it into 128 bits that nobody without the key can tell from
-random, and those bits become one standard Gaussian.
+random, and those bits become one standard Gaussian or one standard Laplace number.
 
 Guarantee: for every |t| ≤ 10.5, P[gaussian ≥ t] is within a factor 1 ± `SAMPLER_ERROR` of 1 − Φ(t),
-and P[gaussian < t] of Φ(t); beyond, both tails are below `SAMPLER_TAIL`. README.md, "The sampler",
-derives the bounds and says where they are paid for.
+and P[gaussian < t] of Φ(t); beyond, both tails are below `SAMPLER_TAIL`. The same holds for laplace
+and |t| ≤ 57. README.md, "The sampler", derives the bounds and says where they are paid for.
 """
 
 import hashlib
@@ -112,6 +112,12 @@ def gaussian(bits: Blocks) -> NDArray[np.float64]:
 
     signed = uniform(bits)
     return np.asarray(-np.sign(signed) * ndtri(np.abs(signed)))
+
+
+def laplace(bits: Blocks) -> NDArray[np.float64]:
+    """Turn 128 random bits each into Laplace numbers of scale 1, by inversion."""
+    signed = uniform(bits)
+    return np.asarray(-np.sign(signed) * np.log(2 * np.abs(signed)))
 
 
 def exceeds(bits: Blocks, needed: NDArray[np.float64]) -> NDArray[np.bool_]:

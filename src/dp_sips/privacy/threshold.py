@@ -26,6 +26,8 @@ Public: everything here. No function in this file sees data.
 import math
 from numbers import Integral
 
+import numpy as np
+
 from dp_sips.errors import UsageError
 from dp_sips.privacy.budget import Budget
 
@@ -42,15 +44,31 @@ def sigma(budget: Budget) -> float:
     return math.sqrt(0.5 / budget.rho) * (1 + 2.0**-51)
 
 
-def threshold(budget: Budget, max_items: int) -> float:
-    """Return T = max over k in 1..Δ0 of 1/√k + σ Φ⁻¹((1−δ)^{1/k}), rounded up (line 11).
+def threshold(
+    budget: Budget, max_items: int, *, weight: float = 1.0, sensitivity: float = 1.0
+) -> float:
+    """Return T = max over k in 1..Δ0 of w/√k + sσ Φ⁻¹((1−δ)^{1/k}), rounded up (line 11).
 
-    Guarantee: if a user holds any k ≤ Δ0 items alone, each with weight at most 1/√k and noise
-    `sigma(budget)`, then none of them reaches T with probability at least 1 − δ (the paper's
-    thm:naive_priv). By the lemma above, two values of k decide, so a Δ0 of a million costs no more.
+    Guarantee: if a user holds any k ≤ Δ0 items alone, each with weight at most w/√k and noise
+    s·`sigma(budget)`, then none of them reaches T with probability at least 1 − δ (the paper's
+    thm:naive_priv, where w = s = 1). By the lemma above, with σ s/w for σ, two values of k decide,
+    so a Δ0 of a million costs no more.
     """
-    most = check_max_items(max_items)
-    return max(_threshold_of(budget, 1), _threshold_of(budget, most))
+    most, noise = check_max_items(max_items), sensitivity * sigma(budget)
+    return max(_threshold_of(budget.delta, noise, weight, k) for k in (1, most))
+
+
+def laplace_threshold(scale: float, delta: float, max_items: int) -> float:
+    """Return T = max over k in 1..Δ0 of 1/k − scale·log(2 (1 − (1−δ)^{1/k})), rounded up.
+
+    Guarantee: if a user holds any k ≤ Δ0 items alone, each with weight at most 1/k and Laplace
+    noise, then none of them reaches T with probability at least 1 − δ (Gopi et al. 2020).
+    """
+    k = np.arange(1.0, check_max_items(max_items) + 1)
+    chance = -np.expm1(math.log1p(-delta) / k)
+    # Above a half, the noise may be below zero, and a threshold of the weight is high enough.
+    quantile = np.maximum(0.0, -np.log(2 * chance))
+    return float((1 / k + scale * quantile).max()) * (1 + _SLACK)
 
 
 def check_max_items(max_items: object) -> int:
@@ -60,11 +78,11 @@ def check_max_items(max_items: object) -> int:
     return int(max_items)
 
 
-def _threshold_of(budget: Budget, items: int) -> float:
+def _threshold_of(delta: float, noise: float, weight: float, items: int) -> float:
     """Return f(k): (1 − P[one item reaches T])^k = 1 − δ, solved for T."""
-    weight, noise = 1 / math.sqrt(items), sigma(budget)
-    quantile = _normal_quantile(math.log1p(-budget.delta) / items)
-    return weight + noise * quantile + _SLACK * (weight + noise * (1 + abs(quantile)))
+    each = weight / math.sqrt(items)
+    quantile = _normal_quantile(math.log1p(-delta) / items)
+    return each + noise * quantile + _SLACK * (each + noise * (1 + abs(quantile)))
 
 
 def _normal_quantile(log_probability: float) -> float:

@@ -119,7 +119,10 @@ class TestOrderItems:
         items, ends = laid_out(sets)
         first = data.draw(st.integers(0, len(sets)))
         stop = data.draw(st.integers(first, len(sets)))
-        kernels.order_items(items, ends, user_words, item_words, most, first, stop)
+        counts = items * 3  # so that each says which item it belongs to
+        words = user_words, item_words
+        kernels.order_items(items, counts, ends, *words, most, first, stop)
+        assert (counts == items * 3).all()
         for user, part in enumerate(np.split(items, ends[:-1].astype(np.int64))):
             held = u32(sets[user])
             ranks = bounding.rank(user_words[user], item_words[held])
@@ -132,7 +135,7 @@ class TestOrderItems:
         words = random.integers(0, 2**64 - 1, 200_000, dtype=np.uint64)
         held = items.copy()
         user = u64([12345])
-        kernels.order_items(items, u64([200_000]), user, words, 10, 0, 1)
+        kernels.order_items(items, u32([]), u64([200_000]), user, words, 10, 0, 1)
         assert (items == held[np.argsort(bounding.rank(user, words[held]))]).all()
 
 

@@ -5,19 +5,21 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dp_sips.engines.memory import kernels
+from dp_sips.engines.memory import folds, kernels
 from dp_sips.engines.memory.allocator import give_memory_back, keep_memory
 from dp_sips.engines.memory.loading import Pairs, cuts, load_pairs
 from dp_sips.engines.memory.numbering import Column, Workers, new_column
 from dp_sips.errors import UsageError
 from dp_sips.privacy import bounding
 from dp_sips.privacy.decide import Decide, DecideOnEvidence, Evidence
-from dp_sips.privacy.noise import Key
+from dp_sips.privacy.noise import Blocks, Key
+from dp_sips.privacy.policy import SHAVE, Liking, Policy, Proportional
 from dp_sips.privacy.weights import UNIT_BITS, Weights, weight_table
 from dp_sips.progress import Progress
 from dp_sips.sources import Source
@@ -37,24 +39,37 @@ class MemoryEngine:
 
     threads: int | None = None
 
+    takes_turns: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         threads = 1 if self.threads is None else self.threads
         if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
             raise UsageError(f"threads must be a whole number of at least 1, got {threads!r}")
 
     def load(
-        self, source: Source, max_items: int, key: Key, progress: Progress, *, cut: bool = False
+        self,
+        source: Source,
+        max_items: int,
+        key: Key,
+        progress: Progress,
+        *,
+        cut: bool = False,
+        counts: bool = False,
     ) -> "MemoryContributions":
         """Read a source whole: repeats dropped, users' items in bounding order."""
         keep_memory()
         try:
-            return self._load(source, max_items, key, progress, cut=cut)
+            loaded = self._load(source, key, progress, counts=counts)
+            loaded.order(max_items)
+            if cut:
+                loaded.cut(max_items)
         except BaseException:
             give_memory_back()
             raise
+        return loaded
 
     def _load(
-        self, source: Source, max_items: int, key: Key, progress: Progress, *, cut: bool
+        self, source: Source, key: Key, progress: Progress, *, counts: bool
     ) -> "MemoryContributions":
         threads = self.threads or os.cpu_count() or 1
         pool = ThreadPoolExecutor(threads, thread_name_prefix="dp-sips")
@@ -63,14 +78,13 @@ class MemoryEngine:
         users = _column([source.user_type], key, "users", Workers(pool, 1), nullable=False)
         kinds = list(source.item_schema.types)
         items = _column(kinds, key, "items", workers, nullable=source.nulls == "group")
-        pairs = load_pairs(source, users, items, progress)
+        pairs = load_pairs(source, users, items, progress, counts=counts)
         users.finish()
         items.finish()
-        loaded = MemoryContributions(pairs, items, source.item_schema, pool, threads)
-        loaded.order(users, max_items, key)
-        if cut:
-            loaded.cut(max_items)
-        return loaded
+        schema = source.item_schema
+        return MemoryContributions(
+            pairs, users, items, schema=schema, key=key, pool=pool, threads=threads
+        )
 
 
 def _column(
@@ -89,11 +103,21 @@ class MemoryContributions:
     """The distinct pairs, grouped by user, as numbers."""
 
     def __init__(
-        self, pairs: Pairs, items: Column, schema: pa.Schema, pool: ThreadPoolExecutor, threads: int
+        self,
+        pairs: Pairs,
+        users: Column,
+        items: Column,
+        *,
+        schema: pa.Schema,
+        key: Key,
+        pool: ThreadPoolExecutor,
+        threads: int,
     ) -> None:
         self._pairs = pairs
+        self._users = users
         self._items = items
         self._schema = schema
+        self._key = key
         self._pool = pool
         self._shares = cuts(pairs.ends, threads)
         self._longest = int(np.diff(pairs.ends, prepend=np.uint64(0)).max())
@@ -106,25 +130,19 @@ class MemoryContributions:
     def _evidence(self) -> Evidence:
         return np.zeros(self._items.size())
 
-    def order(self, users: Column, max_items: int, key: Key) -> None:
+    def order(self, max_items: int) -> None:
         """Put the items of users that have more than `max_items` in bounding order."""
-        ends = self._pairs.ends
         if self._longest <= max_items:
             return
-        item_words = self._histograms[0]  # borrowed: rounds clear it before they use it
-        self._by_pieces(
-            lambda piece: np.copyto(
-                item_words[piece], bounding.item_words(key, self._items.blocks(piece))
-            )
-        )
-        user_words = bounding.user_words(key, users.blocks(slice(None)))
+        pairs = self._pairs
+        words = self._user_words(), self._item_words(self._histograms[0])  # borrowed: see `weigh`
 
         def work(first: int, stop: int) -> None:
             kernels.order_items(
-                self._pairs.items, ends, user_words, item_words, max_items, first, stop
+                pairs.items, pairs.counts, pairs.ends, *words, max_items, first, stop
             )
 
-        list(self._pool.map(work, *zip(*cuts(ends, 8 * len(self._shares)), strict=True)))
+        list(self._pool.map(work, *zip(*cuts(pairs.ends, 8 * len(self._shares)), strict=True)))
 
     def cut(self, max_items: int) -> None:
         """Keep only the first `max_items` items of each user."""
@@ -132,7 +150,7 @@ class MemoryContributions:
         sizes = np.minimum(np.diff(ends, prepend=np.uint64(0)), np.uint64(max_items))
         new_ends = np.cumsum(sizes, dtype=np.uint64)
         kernels.cut_items(items, ends, new_ends)
-        self._pairs = Pairs(items[: int(new_ends[-1])], new_ends)
+        self._pairs = Pairs(items[: int(new_ends[-1])], new_ends, self._pairs.counts)
         self._shares = cuts(new_ends, len(self._shares))
         self._histograms = self._histograms[: len(self._shares)]
 
@@ -152,6 +170,20 @@ class MemoryContributions:
         for other in others:
             total += other
         return total
+
+    def fold(self, policy: Policy, max_items: int, liking: Liking | None = None) -> Weights:
+        """Return what users paid to each item, by its number, one user after the other."""
+        pairs, weights = self._pairs, self._histograms[0]
+        weights.fill(0)
+        order = bounding.turns(self._key, self._user_blocks())
+        sets = folds.Sets(pairs.items, pairs.ends, order, max_items)
+        if isinstance(policy, Proportional):
+            budget = 1 << policy.unit_bits
+            folds.pay_proportionally(sets, weights, policy.power, policy.target, budget, SHAVE)
+            return weights
+        likes = pairs.counts if liking is None else self._likes(liking)
+        folds.pay_favourites(sets, weights, policy.target, likes, liking is not None)
+        return weights
 
     def decide(self, weights: Weights, decide: Decide) -> NDArray[np.bool_]:
         """Return the verdict on each item, by its number."""
@@ -198,6 +230,30 @@ class MemoryContributions:
         """Return the items that were released."""
         columns = self._items.values(np.flatnonzero(self._released))
         return pa.Table.from_arrays(columns, names=self._schema.names)
+
+    def _user_words(self) -> Weights:
+        return bounding.user_words(self._key, self._user_blocks())
+
+    def _user_blocks(self) -> Blocks:
+        return self._users.blocks(slice(len(self._pairs.ends)))  # there is room for more
+
+    def _item_words(self, words: Weights) -> Weights:
+        """Fill in the word of each item, by its number."""
+
+        def work(piece: slice) -> None:
+            words[piece] = bounding.item_words(self._key, self._items.blocks(piece))
+
+        self._by_pieces(work)
+        return words
+
+    def _likes(self, liking: Liking) -> NDArray[np.uint32]:
+        likes = np.empty(self._items.size(), dtype=np.uint32)
+
+        def work(piece: slice) -> None:
+            likes[piece] = liking(self._items.blocks(piece))
+
+        self._by_pieces(work)
+        return likes
 
     def _by_pieces(self, work: Callable[[slice], None]) -> None:
         size = self._items.size()

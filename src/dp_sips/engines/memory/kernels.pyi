@@ -36,6 +36,7 @@ def regroup(
 ) -> None: ...
 def order_items(
     items: NDArray[uint32],
+    counts: NDArray[uint32],
     ends: NDArray[uint64],
     user_words: NDArray[uint64],
     item_words: NDArray[uint64],

@@ -12,20 +12,16 @@ from libc.string cimport memcpy, memmove
 
 import numpy as np
 
+from dp_sips.engines.memory.mixing cimport DP_PREFETCH, mix
+
 cdef extern from *:
     """
-    #if defined(__GNUC__) || defined(__clang__)
-    #define DP_PREFETCH(address) __builtin_prefetch((address), 1)
-    #else
-    #define DP_PREFETCH(address) ((void)0)
-    #endif
     #if defined(__SIZEOF_INT128__)
     #define DP_SCALE(x, n) ((uint64_t)(((unsigned __int128)(x) * (n)) >> 64))
     #else
     #define DP_SCALE(x, n) ((((x) >> 32) * (n)) >> 32)
     #endif
     """
-    void DP_PREFETCH(const void *address) noexcept nogil
     uint64_t DP_SCALE(uint64_t x, uint64_t n) noexcept nogil
 
 cdef enum:
@@ -34,13 +30,6 @@ cdef enum:
     LOT = 1024  # numbers that a shard takes at a time
 
 LOT_SIZE = LOT
-
-
-cdef inline uint64_t mix(uint64_t x) noexcept nogil:
-    """Scramble 64 bits: `dp_sips.privacy.bounding.mix`, to the bit."""
-    x = (x ^ (x >> 30)) * <uint64_t>0xBF58476D1CE4E5B9
-    x = (x ^ (x >> 27)) * <uint64_t>0x94D049BB133111EB
-    return x ^ (x >> 31)
 
 
 cdef class Shard:
@@ -233,30 +222,33 @@ def regroup(
 cdef struct Ranked:
     uint64_t rank
     uint32_t item
+    uint32_t count
 
 
 cdef void order_one(
-    uint32_t *items, Py_ssize_t n, uint64_t user_word, const uint64_t *item_words,
-    Ranked *scratch, uint32_t *counts,
+    uint32_t *items, uint32_t *counts, Py_ssize_t n, uint64_t user_word, const uint64_t *item_words,
+    Ranked *scratch, uint32_t *places,
 ) noexcept nogil:
     """Sort one user's items by rank. Ranks are uniform, so n buckets hold about one item each."""
     cdef Py_ssize_t i, j
     cdef uint64_t rank
     cdef Ranked one
     for i in range(n + 1):
-        counts[i] = 0
+        places[i] = 0
     for i in range(n):
         if i + AHEAD < n:
             DP_PREFETCH(&item_words[items[i + AHEAD]])
-        counts[DP_SCALE(mix(user_word ^ item_words[items[i]]), n) + 1] += 1
+        places[DP_SCALE(mix(user_word ^ item_words[items[i]]), n) + 1] += 1
     for i in range(n):
-        counts[i + 1] += counts[i]
+        places[i + 1] += places[i]
     for i in range(n):
         rank = mix(user_word ^ item_words[items[i]])
         j = DP_SCALE(rank, n)
-        scratch[counts[j]].rank = rank
-        scratch[counts[j]].item = items[i]
-        counts[j] += 1
+        scratch[places[j]].rank = rank
+        scratch[places[j]].item = items[i]
+        if counts != NULL:
+            scratch[places[j]].count = counts[i]
+        places[j] += 1
     for i in range(1, n):
         one = scratch[i]
         j = i
@@ -266,38 +258,45 @@ cdef void order_one(
         scratch[j] = one
     for i in range(n):
         items[i] = scratch[i].item
+        if counts != NULL:
+            counts[i] = scratch[i].count
 
 
 def order_items(
-    uint32_t[::1] items, const uint64_t[::1] ends, const uint64_t[::1] user_words,
-    const uint64_t[::1] item_words, uint64_t max_items, Py_ssize_t first, Py_ssize_t stop,
+    uint32_t[::1] items, uint32_t[::1] counts, const uint64_t[::1] ends,
+    const uint64_t[::1] user_words, const uint64_t[::1] item_words, uint64_t max_items,
+    Py_ssize_t first, Py_ssize_t stop,
 ):
-    """Put the items of each user in [first, stop) with more than `max_items` in bounding order."""
+    """Put the items of each user in [first, stop) with more than `max_items` in bounding order.
+
+    `counts` go with their items, or are none.
+    """
     cdef Py_ssize_t user
     cdef uint64_t start, longest = 0
+    cdef bint counted = counts.shape[0] > 0
     cdef Ranked *scratch
-    cdef uint32_t *counts
+    cdef uint32_t *places
     for user in range(first, stop):
         start = ends[user - 1] if user else 0
         longest = max(longest, ends[user] - start)
     if longest <= max_items:
         return
     scratch = <Ranked *>malloc(longest * sizeof(Ranked))
-    counts = <uint32_t *>malloc((longest + 1) * sizeof(uint32_t))
-    if scratch == NULL or counts == NULL:
+    places = <uint32_t *>malloc((longest + 1) * sizeof(uint32_t))
+    if scratch == NULL or places == NULL:
         free(scratch)
-        free(counts)
+        free(places)
         raise MemoryError
     with nogil:
         for user in range(first, stop):
             start = ends[user - 1] if user else 0
             if ends[user] - start > max_items:
                 order_one(
-                    &items[start], ends[user] - start, user_words[user], &item_words[0],
-                    scratch, counts,
+                    &items[start], &counts[start] if counted else NULL, ends[user] - start,
+                    user_words[user], &item_words[0], scratch, places,
                 )
     free(scratch)
-    free(counts)
+    free(places)
 
 
 def cut_items(

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dp_sips.engines.memory import kernels
+from dp_sips.engines.memory import folds, kernels
 from dp_sips.engines.memory.numbering import Column, IntegerColumn, Numbers, integer_rows
 from dp_sips.errors import InputError
 from dp_sips.progress import Progress
@@ -24,14 +24,19 @@ from dp_sips.sources import Source
 T = TypeVar("T")
 
 _MOST_VALUES = 2**32 - 2**20
+_NONE: Numbers = np.empty(0, dtype=np.uint32)
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Users 0, 1, 2 …; the items of user u are items[ends[u − 1] : ends[u]]."""
+    """Users 0, 1, 2 …; the items of user u are items[ends[u − 1] : ends[u]].
+
+    `counts` says how often each pair occurred; it is empty where nobody asked.
+    """
 
     items: Numbers
     ends: NDArray[np.uint64]
+    counts: Numbers
 
 
 @dataclass(frozen=True)
@@ -43,10 +48,12 @@ class _Numbered:
     distinct_items: int
 
 
-def load_pairs(source: Source, users: Column, items: Column, progress: Progress) -> Pairs:
+def load_pairs(
+    source: Source, users: Column, items: Column, progress: Progress, *, counts: bool = False
+) -> Pairs:
     """Read the source, number both columns, and return the distinct pairs, grouped by user."""
     rows = source.rows()
-    repeats = _Repeats(users, rows or 1 << 20)
+    repeats = (_Counts if counts else _Repeats)(users, rows or 1 << 20)
     with progress.bar("reading, encoding", rows) as bar:
         for batch in ahead(_numbered(ahead(source.batches()), items)):
             repeats.add(batch)
@@ -136,51 +143,109 @@ class _Repeats:
         self._lengths: list[Numbers] = []
 
     def add(self, batch: _Numbered) -> None:
-        if len(self._items) < self._count + len(batch.items):
-            self._items.resize(self._count * 5 // 4 + len(batch.items), refcheck=False)
-        if len(self._last) < batch.distinct_items:
-            self._last.resize(batch.distinct_items * 5 // 4, refcheck=False)
+        self._make_room(self._count + len(batch.items), batch.distinct_items)
         _check_room(self._column)
         users, starts = _user_runs(self._column, batch.users)
-        lengths = np.empty(len(users), dtype=np.uint32)
-        self._count += kernels.keep_new(
-            users, starts, batch.items, self._last, self._items[self._count :], lengths
-        )
         self._users.append(users)
-        self._lengths.append(lengths)
+        self._lengths.append(self._keep(users, starts, batch.items, _NONE))
 
     def pairs(self) -> Pairs:
         """Return the pairs by user; where a user's rows were scattered, gather them first."""
         users, lengths = np.concatenate(self._users), np.concatenate(self._lengths)
-        items = self._items[: self._count]
         sizes = _sizes(users, lengths, int(users.max()) + 1)
         if not _in_order(users):
-            items, sizes = self._gather(items, users, lengths, sizes)
-        return Pairs(items, np.cumsum(sizes, dtype=np.uint64))
+            sizes = self._gather(users, lengths, sizes)
+        ends = np.cumsum(sizes, dtype=np.uint64)
+        return Pairs(self._items[: self._count], ends, self._times())
 
     def _gather(
-        self, items: Numbers, users: Numbers, lengths: Numbers, sizes: NDArray[np.uint64]
-    ) -> tuple[Numbers, NDArray[np.uint64]]:
-        grouped = np.empty_like(items)
+        self, users: Numbers, lengths: Numbers, sizes: NDArray[np.uint64]
+    ) -> NDArray[np.uint64]:
         ends = np.cumsum(sizes, dtype=np.uint64)
-        kernels.regroup(items, users, lengths, ends - sizes, grouped)
+        items, times = (
+            _regrouped(column, users, lengths, ends - sizes)
+            for column in (self._items[: self._count], self._times())
+        )
         # Now each user's items are together, so one more pass leaves no repeat.
         self._last.fill(0)
-        kept, count = items, 0
+        self._count = 0
         present = np.arange(len(sizes), dtype=np.uint32)
-        kept_sizes = np.empty(len(sizes), dtype=np.uint32)
-        for first, stop in cuts(ends, -(-len(grouped) // (1 << 30))):
-            begin = int(ends[first - 1]) if first else 0
+        kept_sizes = []
+        for first, stop in cuts(ends, -(-len(items) // (1 << 30))):
+            begin, end = int(ends[first - 1]) if first else 0, int(ends[stop - 1])
             starts = np.append(begin, ends[first:stop]).astype(np.uint64) - np.uint64(begin)
-            count += kernels.keep_new(
-                present[first:stop],
-                starts.astype(np.uint32),
-                grouped[begin : int(ends[stop - 1])],
-                self._last,
-                kept[count:],
-                kept_sizes[first:stop],
+            kept_sizes.append(
+                self._keep(
+                    present[first:stop],
+                    starts.astype(np.uint32),
+                    items[begin:end],
+                    times[begin:end],
+                )
             )
-        return kept[:count], kept_sizes.astype(np.uint64)
+        return np.concatenate(kept_sizes).astype(np.uint64)
+
+    def _make_room(self, rows: int, distinct_items: int) -> None:
+        """Let there be room for so many pairs and items."""
+        if len(self._items) < rows:
+            self._items.resize(rows + self._count // 4, refcheck=False)
+        if len(self._last) < distinct_items:
+            self._last.resize(distinct_items * 5 // 4, refcheck=False)
+
+    def _keep(self, users: Numbers, starts: Numbers, items: Numbers, times: Numbers) -> Numbers:
+        """Append the new pairs of these runs; return how many there are of each run."""
+        del times
+        lengths = np.empty(len(users), dtype=np.uint32)
+        self._count += kernels.keep_new(
+            users, starts, items, self._last, self._items[self._count :], lengths
+        )
+        return lengths
+
+    def _times(self) -> Numbers:
+        """Return how often each pair kept so far occurred, where that is known."""
+        return _NONE
+
+
+class _Counts(_Repeats):
+    """Counts repeated pairs as it drops them."""
+
+    def __init__(self, users: Column, rows: int) -> None:
+        super().__init__(users, rows)
+        self._counts: Numbers = np.empty(rows, dtype=np.uint32)
+        self._places: NDArray[np.uint64] = np.zeros(1 << 16, dtype=np.uint64)
+
+    def _make_room(self, rows: int, distinct_items: int) -> None:
+        super()._make_room(rows, distinct_items)
+        self._counts.resize(len(self._items), refcheck=False)
+        self._places.resize(len(self._last), refcheck=False)
+
+    def _keep(self, users: Numbers, starts: Numbers, items: Numbers, times: Numbers) -> Numbers:
+        lengths = np.empty(len(users), dtype=np.uint32)
+        self._count = folds.keep_counted(
+            users,
+            starts,
+            items,
+            times,
+            self._last,
+            self._places,
+            self._items,
+            self._counts,
+            self._count,
+            lengths,
+        )
+        return lengths
+
+    def _times(self) -> Numbers:
+        return self._counts[: self._count]
+
+
+def _regrouped(
+    column: Numbers, users: Numbers, lengths: Numbers, places: NDArray[np.uint64]
+) -> Numbers:
+    """Return a column of pairs with each user's runs side by side."""
+    grouped = np.empty_like(column)
+    if len(column):
+        kernels.regroup(column, users, lengths, places, grouped)
+    return grouped
 
 
 def cuts(ends: NDArray[np.uint64], pieces: int) -> list[tuple[int, int]]:

@@ -1,0 +1,251 @@
+"""From a mechanism and privacy parameters to rounds and a guarantee: one function for each kind."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dp_sips.errors import UsageError
+from dp_sips.mechanisms import (
+    Cumulative,
+    Dpsu,
+    Gw,
+    Mechanism,
+    PolicyLaplace,
+    Single,
+    Sips,
+    SipsRule,
+    WeightedGaussian,
+)
+from dp_sips.privacy.budget import Budget, calibrate, compose
+from dp_sips.privacy.evidence import (
+    calibrate_evidence,
+    calibrate_evidence_rho,
+    drop_levels,
+    joint_bound,
+    lattice_loss,
+)
+from dp_sips.privacy.guarantee import (
+    Guarantee,
+    JointGuarantee,
+    PlainGuarantee,
+    RuleGuarantee,
+    cascade_loss,
+    cascade_tail,
+    sampler_loss,
+    sampler_tail,
+)
+from dp_sips.privacy.policy import L1, L2, Favourite, Proportional, sensitivity, unit_bits
+from dp_sips.privacy.rule import calibrate_rule
+from dp_sips.privacy.single import SingleRule
+from dp_sips.privacy.threshold import laplace_threshold, sigma, threshold
+from dp_sips.rounds import EvidenceRound, FoldRound, LaplaceRound, Round, RuleRound
+
+Asked = dict[str, float]
+"""The privacy parameters as they were given: epsilon or rho, and delta."""
+
+# Weights on the lattice of cumulative evidence, and a share of Policy Laplace, would be nothing for
+# more.
+_MOST_ITEMS = 1 << 20
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a mechanism makes of its parameters; `Plan` says what each attribute means."""
+
+    rounds: tuple[Any, ...]
+    guarantee: Guarantee
+    cut: bool = False
+    counts: bool = False
+
+
+def terms_of(mechanism: Mechanism, max_items: int, asked: Asked) -> Terms:
+    """Return the rounds and the guarantee of a mechanism."""
+    # A subclass stands before its base.
+    planners: list[tuple[type[Any], Callable[[Any, int, Asked], Terms]]] = [
+        (Cumulative, _evidence),
+        (SipsRule, _rules),
+        (Sips, _rounds),
+        (WeightedGaussian, _rounds),
+        (Dpsu, _dpsu),
+        (PolicyLaplace, _policy_laplace),
+        (Gw, _gw),
+        (Single, _single),
+    ]
+    planner = next(planner for kind, planner in planners if isinstance(mechanism, kind))
+    return planner(mechanism, max_items, asked)
+
+
+def _rounds(mechanism: WeightedGaussian | Sips, max_items: int, asked: Asked) -> Terms:
+    """Plan the paper's mechanisms: the budget is split, each part makes a round of its own."""
+    shares = mechanism.shares()
+    loss, tail = sampler_loss(len(shares), max_items), sampler_tail(len(shares), max_items)
+    budget = _budget(asked, loss, tail, lambda b: threshold(b.split(shares)[-1], max_items))
+    rounds = tuple(
+        Round(part.rho, part.delta, sigma(part), threshold(part, max_items), max_items)
+        for part in budget.split(shares)
+    )
+    spent = compose(Budget(r.rho, r.delta) for r in rounds)
+    guarantee = Guarantee(spent.rho, spent.delta, loss, tail)
+    return Terms(rounds, guarantee)
+
+
+def _rules(mechanism: SipsRule, max_items: int, asked: Asked) -> Terms:
+    """Plan release rules: every round has its share of the divergence and of δ."""
+    if "rho" in asked:
+        raise UsageError("sips-rule has no rho: give epsilon instead")
+    count = mechanism.rounds
+    loss, tail = sampler_loss(count, max_items), sampler_tail(count, max_items)
+    rules = calibrate_rule(*_left(asked, loss, tail), mechanism.shares())
+    own = -math.expm1(sum(math.log1p(-rule.delta) for rule in rules))
+    rho = sum(rule.e for rule in rules) / rules[0].alpha
+    guarantee = RuleGuarantee(rho, own, loss, tail, rules)
+    rounds = tuple(RuleRound(rule, max_items) for rule in rules)
+    return Terms(rounds, guarantee)
+
+
+def _evidence(mechanism: Cumulative, max_items: int, asked: Asked) -> Terms:
+    """Plan cumulative evidence: one budget for all rounds, thresholds for the sum of them."""
+    _few_enough(max_items, mechanism)
+    schedule, delta = mechanism.schedule(), asked["delta"]
+    tail = sampler_tail(mechanism.rounds, max_items)
+    if "rho" in asked:
+        rho = asked["rho"]
+        thresholds = calibrate_evidence_rho(rho, delta, schedule, max_items)
+        loss = lattice_loss(rho, schedule, max_items)
+    else:
+        loss = 0.0
+        rho, thresholds = calibrate_evidence(*_left(asked, loss, tail), schedule, max_items)
+        while loss < lattice_loss(rho, schedule, max_items):  # a smaller ρ, a larger loss
+            loss = 1.01 * lattice_loss(rho, schedule, max_items)
+            if loss > asked["epsilon"] / 2:
+                raise UsageError(
+                    f"epsilon={asked['epsilon']:g} and delta={delta:g} need so much noise that "
+                    f"its rounding would show: choose fewer than max_items={max_items}, "
+                    "or mechanism='sips'"
+                )
+            rho, thresholds = calibrate_evidence(*_left(asked, loss, tail), schedule, max_items)
+    bound = joint_bound(schedule, max_items)
+    parts = bound.release_by_round(rho, thresholds)
+    rounds = tuple(
+        EvidenceRound(
+            rho=rho * share,
+            delta=part,
+            sigma=_up(1 / math.sqrt(2 * rho * share)),
+            threshold=level,
+            max_items=max_items,
+            share=share,
+            spent=spent,
+            drop=drop,
+        )
+        for share, spent, level, drop, part in zip(
+            schedule.fractions.tolist(),
+            schedule.spent.tolist(),
+            thresholds.tolist(),
+            drop_levels(rho, schedule),
+            parts,
+            strict=True,
+        )
+    )
+    own = bound.threshold_delta(rho, thresholds)
+    levels = tuple(thresholds.tolist())
+    guarantee = JointGuarantee(rho, own, loss, tail, schedule, max_items, levels)
+    return Terms(rounds, guarantee, cut=True)
+
+
+def _dpsu(mechanism: Dpsu, max_items: int, asked: Asked) -> Terms:
+    """Plan DPSU: Weighted Gaussian's noise and threshold, and a target above it."""
+    loss, tail = cascade_loss(1), cascade_tail(1)
+    budget = _budget(asked, loss, tail, lambda b: threshold(b, max_items))
+
+    def target(moves: float) -> float:
+        level = threshold(budget, max_items, sensitivity=moves)
+        return level + mechanism.buffer * moves * sigma(budget)
+
+    bits = unit_bits(L2, 2 * target(1.0), max_items)
+    moves = sensitivity(L2, bits, max_items)
+    round_ = FoldRound(
+        rho=budget.rho,
+        delta=budget.delta,
+        sigma=moves * sigma(budget),
+        threshold=threshold(budget, max_items, sensitivity=moves),
+        max_items=max_items,
+        policy=Proportional(L2, round(target(moves) * 2**bits), bits),
+    )
+    return Terms((round_,), Guarantee(budget.rho, budget.delta, loss, tail))
+
+
+def _policy_laplace(mechanism: PolicyLaplace, max_items: int, asked: Asked) -> Terms:
+    """Plan Policy Laplace: all of ε for the noise, all of δ for the threshold."""
+    _few_enough(max_items, mechanism)
+    loss, tail = cascade_loss(1), cascade_tail(1)
+    epsilon, delta = _pure(asked, loss, tail)
+
+    def target(scale: float) -> float:
+        return laplace_threshold(scale, delta, max_items) + mechanism.buffer * scale
+
+    bits = unit_bits(L1, 2 * target(1 / epsilon), max_items)
+    scale = _up(sensitivity(L1, bits, max_items) / epsilon)
+    policy = Proportional(L1, round(target(scale) * 2**bits), bits)
+    level = laplace_threshold(scale, delta, max_items)
+    return _laplace(LaplaceRound(epsilon, delta, scale, level, max_items, policy), loss, tail)
+
+
+def _gw(mechanism: Gw, max_items: int, asked: Asked) -> Terms:
+    """Plan GW: T = 1 − log(2δ)/ε for the one item that may come to life, and a whole target."""
+    loss, tail = sampler_loss(1, 1), sampler_tail(1, 1)
+    epsilon, delta = _pure(asked, loss, tail)
+    scale = _up(1 / epsilon)
+    level = laplace_threshold(scale, delta, 1)
+    policy = Favourite(max(1, round(level + mechanism.buffer * scale)))
+    step = LaplaceRound(epsilon, delta, scale, level, max_items, policy)
+    return replace(_laplace(step, loss, tail), counts=mechanism.histogram is None)
+
+
+def _laplace(step: LaplaceRound, loss: float, tail: float) -> Terms:
+    rho = step.epsilon**2 / 2
+    return Terms((step,), PlainGuarantee(rho, step.delta, loss, tail, step.epsilon))
+
+
+def _single(mechanism: Single, max_items: int, asked: Asked) -> Terms:
+    """Plan the optimal rule of users with one item each."""
+    if max_items != 1:
+        raise UsageError(f"{mechanism.name} is for max_items=1, got {max_items}: try 'sips-rule'")
+    loss, tail = sampler_loss(1, 1), sampler_tail(1, 1)
+    epsilon, delta = _pure(asked, loss, tail)
+    guarantee = PlainGuarantee(epsilon**2 / 2, delta, loss, tail, epsilon)
+    return Terms((RuleRound(SingleRule(epsilon, delta), max_items),), guarantee)
+
+
+def _budget(asked: Asked, loss: float, tail: float, level: Callable[[Budget], float]) -> Budget:
+    """Return the budget that was asked for, less the sampler's part, with the lowest threshold."""
+    if "rho" in asked:
+        return Budget.from_rho(asked["rho"], asked["delta"])
+    return calibrate(*_left(asked, loss, tail), level)
+
+
+def _pure(asked: Asked, loss: float, tail: float) -> tuple[float, float]:
+    """Return ε and δ of a mechanism that is (ε, δ)-DP and so δ-approximate ε²/2-zCDP."""
+    if "rho" in asked:
+        return math.sqrt(2 * asked["rho"]) * (1 - 2.0**-50), asked["delta"]
+    return _left(asked, loss, tail)
+
+
+def _left(asked: Asked, loss: float, tail: float) -> tuple[float, float]:
+    """Return the ε and δ that are left for exact arithmetic, after the sampler's part."""
+    epsilon, delta = asked["epsilon"], asked["delta"]
+    for name, value, part in (("epsilon", epsilon, loss), ("delta", delta, tail)):
+        if value <= part:
+            raise UsageError(f"{name} must be above {part}, the sampler's part, got {value}")
+    return epsilon - loss, (delta - tail) / (1 + loss) * (1 - 2.0**-50)
+
+
+def _few_enough(max_items: int, mechanism: Mechanism) -> None:
+    if max_items > _MOST_ITEMS:
+        raise UsageError(
+            f"max_items must be at most {_MOST_ITEMS} for {mechanism.name}, got {max_items}"
+        )
+
+
+def _up(value: float) -> float:
+    return value * (1 + 2.0**-50)
