@@ -27,7 +27,7 @@ def tokenize_all(
     pieces: Iterable[pa.Array], longest: int, processes: int | None
 ) -> Iterator[pa.Array]:
     """Yield the lists of tokens of each piece of texts, in the order of the pieces."""
-    number = processes or len(os.sched_getaffinity(0))
+    number = processes or os.cpu_count() or 1
     rest = iter(pieces)
     first = list(islice(rest, _WORTH_A_PROCESS))
     if number == 1 or len(first) < _WORTH_A_PROCESS:
