@@ -41,8 +41,8 @@ def _check(feed: Feed, item: pa.Field) -> None:
         raise UsageError("texts need nltk, which is not installed: pip install 'dp-sips[text]'")
     if hasattr(feed, "frame"):
         raise UsageError(
-            f"{feed.label} is Spark's, and Spark does not take texts apart: write the words to a "
-            "file with dp-sips tokenize first, and give Spark that"
+            f"Spark reads {feed.label}, and does not take texts apart: write the words to a file "
+            "with dp-sips tokenize first, and give Spark that"
         )
     if item.type not in (*_TEXTS, pa.null()):
         raise InputError(

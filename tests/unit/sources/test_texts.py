@@ -130,5 +130,5 @@ class SparksFeed(Feed):
 
 def test_spark_is_told_to_use_a_file() -> None:
     feed = SparksFeed("the Spark data frame", TABLE.select(["u", "i"]).schema, (), lambda t: t)
-    with pytest.raises(UsageError, match=r"the Spark data frame is Spark's.*dp-sips tokenize"):
+    with pytest.raises(UsageError, match=r"Spark reads the Spark data frame.*dp-sips tokenize"):
         texts.tokenized(feed, words("i"), Progress(show=False))
