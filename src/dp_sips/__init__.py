@@ -14,6 +14,8 @@ from dp_sips.mechanisms import (
     Cumulative,
     Dpsu,
     Gw,
+    Mad,
+    Mad2R,
     PolicyLaplace,
     Single,
     Sips,
@@ -23,7 +25,7 @@ from dp_sips.mechanisms import (
 from dp_sips.plan import Plan, plan
 from dp_sips.privacy.budget import Budget
 from dp_sips.privacy.guarantee import Guarantee
-from dp_sips.rounds import EvidenceRound, FoldRound, LaplaceRound, Round, RuleRound
+from dp_sips.rounds import AdaptiveRound, EvidenceRound, FoldRound, LaplaceRound, Round, RuleRound
 from dp_sips.selection import Selection
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from dp_sips.tokens import write_tokens
 
 __all__ = [
+    "AdaptiveRound",
     "Budget",
     "Cumulative",
     "DpSipsError",
@@ -42,6 +45,8 @@ __all__ = [
     "Gw",
     "InputError",
     "LaplaceRound",
+    "Mad",
+    "Mad2R",
     "MemoryEngine",
     "OutputError",
     "Plan",

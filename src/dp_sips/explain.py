@@ -4,7 +4,7 @@ from dp_sips.plan import Plan
 from dp_sips.privacy.policy import Favourite
 from dp_sips.privacy.rule import ReleaseRule
 from dp_sips.privacy.single import SingleRule
-from dp_sips.rounds import FoldRound, LaplaceRound, RuleRound
+from dp_sips.rounds import AdaptiveRound, EvidenceRound, FoldRound, LaplaceRound, RuleRound
 
 _SIZES = (1, 10, 100)
 
@@ -59,23 +59,31 @@ def _rounds(plan: Plan) -> str:
         f"{row['sigma']:>9.4f}  {row['threshold']:>9.4f}"
         for row in plan.table()
     ]
-    words = "A user with k items gives 1/√k to each. " + (
-        "An item is released in the first round\n"
-        "in which its weight plus noise reaches the threshold; then it leaves the sets."
-        if not plan.cut
-        else "Noisy weights of all rounds add up to\n"
-        "evidence. An item is released in the first round in which its evidence reaches\n"
-        "the threshold, and given up where it is hopeless; then it leaves the sets."
-    )
+    words = {EvidenceRound: _EVIDENCE, AdaptiveRound: _ADAPTIVE}.get(type(plan.rounds[0]), _PLAIN)
     return "\n".join((words, head, *rows))
+
+
+_PLAIN = """\
+A user with k items gives 1/√k to each. An item is released in the first round
+in which its weight plus noise reaches the threshold; then it leaves the sets."""
+
+_EVIDENCE = """\
+A user with k items gives 1/√k to each. Noisy weights of all rounds add up to
+evidence. An item is released in the first round in which its evidence reaches
+the threshold, and given up where it is hopeless; then it leaves the sets."""
+
+_ADAPTIVE = """\
+A user with k items gives about 1/√k to each, and moves what popular items do not need to
+its other items. An item is released in the first round in which its weight plus noise
+reaches the threshold; a first of two rounds tells the second which items need weight."""
 
 
 def _turns(step: FoldRound | LaplaceRound) -> str:
     full = step.policy.target / 2**step.policy.unit_bits
     how = (
-        "backs its favourite among the items that are not full with 1"
+        "backs, with 1,\nits favourite among the items that are not full"
         if isinstance(step.policy, Favourite)
-        else "pays its items in proportion to what they lack, 1 in all"
+        else "pays its items\nin proportion to what they lack, 1 in all"
     )
     noise = (
         f"Gaussian noise of σ = {step.sigma:.4f}"
@@ -84,8 +92,8 @@ def _turns(step: FoldRound | LaplaceRound) -> str:
     )
     return (
         f"Users take turns in a random order. Each {how};\n"
-        f"an item is full at {full:.4f}. It is released if its weight with {noise}\n"
-        f"reaches the threshold, {step.threshold:.4f}."
+        f"an item is full at {full:.4f}. It is released if its weight, with\n"
+        f"{noise}, reaches the threshold, {step.threshold:.4f}."
     )
 
 

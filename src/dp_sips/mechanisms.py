@@ -165,6 +165,79 @@ class SipsRule(Sips):
 
 
 @dataclass(frozen=True)
+class Mad:
+    """MAD, max-adaptive-degree weighting (Chen et al. 2025): DPSU's idea, in parallel.
+
+    What popular items have above their need goes to the other items of their holders.
+
+    Guarantee: δ-approximate ρ-zCDP. To prove: one user more moves the weights by an L2 norm of at
+    most 1, through others too (privacy/adaptive.py).
+
+    Attributes:
+        buffer: An item needs the threshold plus so many σ.
+        largest: d_max: users with more items than this do not adapt.
+    """
+
+    buffer: float = 2.0
+    largest: int = 50
+
+    name: ClassVar[str] = "mad"
+    default_max_items: ClassVar[int] = 100
+    sequential: ClassVar[bool] = False
+    noise: ClassVar[str] = "Gaussian"
+    good_for: ClassVar[str] = "one adaptive round, on any cluster"
+
+    def __post_init__(self) -> None:
+        check_buffer(self.buffer)
+        largest: object = self.largest
+        whole = isinstance(largest, Integral) and not isinstance(largest, bool)
+        if not whole or self.largest <= 1:
+            raise UsageError(f"largest must be a whole number above 1, got {largest!r}")
+
+
+@dataclass(frozen=True)
+class Mad2R(Mad):
+    """MAD2R: a first round of MAD tells the second where weight is needed (Chen et al. 2025).
+
+    Items that the first round shows to be hopeless are given up, and those that will do well anyway
+    get less of a user's weight.
+
+    Guarantee: δ-approximate ρ-zCDP, or (ε, δ)-DP, by adaptive composition of its two rounds.
+
+    Attributes:
+        share: The first round's share of the budget: of ρ and δ, or with "basic" of ε and δ.
+        lowest: b_min: no item gets less of a user's weight, relative to an equal split …
+        highest: b_max: … and none more.
+        lower: C_lb: an item does well if its noisy weight less so many σ is above the threshold.
+        upper: C_ub: it is hopeless if its noisy weight plus so many σ is below it.
+        composition: "exact", or "basic" as published: ε and δ of the rounds add up.
+    """
+
+    share: float = 0.1
+    lowest: float = 0.5
+    highest: float = 2.0
+    lower: float = 1.0
+    upper: float = 3.0
+    composition: str = "exact"
+
+    name: ClassVar[str] = "mad2r"
+    good_for: ClassVar[str] = "the best published parallel mechanism, for comparison"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, low, high in (("share", 0, 1), ("lowest", 0, 1), ("highest", 1, math.inf)):
+            value = check_number(name, getattr(self, name))
+            inside = low < value < high or (value == 1 and name != "share")
+            if not inside:
+                raise UsageError(f"{name} must be between {low} and {high}, got {value}")
+        for name in ("lower", "upper"):
+            if not math.isfinite(check_number(name, getattr(self, name))):
+                raise UsageError(f"{name} must be finite, got {getattr(self, name)}")
+        if self.composition not in {"exact", "basic"}:
+            raise UsageError(f"composition must be 'exact' or 'basic', got {self.composition!r}")
+
+
+@dataclass(frozen=True)
 class Dpsu:
     """DPSU, the Policy Gaussian of Gopi et al. 2020: users fill up items, one after the other.
 
@@ -282,7 +355,18 @@ class Single:
 
 MECHANISMS: dict[str, type[Mechanism]] = {
     m.name: m
-    for m in (Cumulative, SipsRule, Sips, WeightedGaussian, Dpsu, PolicyLaplace, Gw, Single)
+    for m in (
+        Cumulative,
+        SipsRule,
+        Sips,
+        WeightedGaussian,
+        Mad2R,
+        Mad,
+        Dpsu,
+        PolicyLaplace,
+        Gw,
+        Single,
+    )
 }
 """Every mechanism by its name."""
 

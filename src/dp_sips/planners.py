@@ -10,6 +10,8 @@ from dp_sips.mechanisms import (
     Cumulative,
     Dpsu,
     Gw,
+    Mad,
+    Mad2R,
     Mechanism,
     PolicyLaplace,
     Single,
@@ -17,6 +19,8 @@ from dp_sips.mechanisms import (
     SipsRule,
     WeightedGaussian,
 )
+from dp_sips.privacy import adaptive
+from dp_sips.privacy.adaptive import Spread, bias_edges, cells
 from dp_sips.privacy.budget import Budget, calibrate, compose
 from dp_sips.privacy.evidence import (
     calibrate_evidence,
@@ -35,11 +39,19 @@ from dp_sips.privacy.guarantee import (
     sampler_loss,
     sampler_tail,
 )
-from dp_sips.privacy.policy import L1, L2, Favourite, Proportional, sensitivity, unit_bits
+from dp_sips.privacy.policy import (
+    L1,
+    L2,
+    MOST_USERS,
+    Favourite,
+    Proportional,
+    sensitivity,
+    unit_bits,
+)
 from dp_sips.privacy.rule import calibrate_rule
 from dp_sips.privacy.single import SingleRule
 from dp_sips.privacy.threshold import laplace_threshold, sigma, threshold
-from dp_sips.rounds import EvidenceRound, FoldRound, LaplaceRound, Round, RuleRound
+from dp_sips.rounds import AdaptiveRound, EvidenceRound, FoldRound, LaplaceRound, Round, RuleRound
 
 Asked = dict[str, float]
 """The privacy parameters as they were given: epsilon or rho, and delta."""
@@ -47,6 +59,7 @@ Asked = dict[str, float]
 # Weights on the lattice of cumulative evidence, and a share of Policy Laplace, would be nothing for
 # more.
 _MOST_ITEMS = 1 << 20
+_NARROW = 0.02
 
 
 @dataclass(frozen=True)
@@ -67,6 +80,8 @@ def terms_of(mechanism: Mechanism, max_items: int, asked: Asked) -> Terms:
         (SipsRule, _rules),
         (Sips, _rounds),
         (WeightedGaussian, _rounds),
+        (Mad2R, _mad2r),
+        (Mad, _mad),
         (Dpsu, _dpsu),
         (PolicyLaplace, _policy_laplace),
         (Gw, _gw),
@@ -153,6 +168,73 @@ def _evidence(mechanism: Cumulative, max_items: int, asked: Asked) -> Terms:
     return Terms(rounds, guarantee, cut=True)
 
 
+def _mad(mechanism: Mad, max_items: int, asked: Asked) -> Terms:
+    """Plan MAD: Weighted Gaussian's noise and threshold, and a need above it."""
+    loss, tail = cascade_loss(1), cascade_tail(1)
+    budget = _budget(asked, loss, tail, lambda b: threshold(b, max_items))
+    step = _adaptive(mechanism, budget, max_items)
+    return Terms((step,), Guarantee(budget.rho, budget.delta, loss, tail), cut=True)
+
+
+def _mad2r(mechanism: Mad2R, max_items: int, asked: Asked) -> Terms:
+    """Plan MAD2R: two rounds, of which the second has biases from the first."""
+    # The sampler's part depends on the noise, a little, and the noise on the sampler's part.
+    loss, tail = cascade_loss(2), cascade_tail(2)
+    while True:
+        first, second = _two_rounds(mechanism, max_items, asked, loss, tail)
+        levels = (first.threshold, first.drop or 0.0, *second.spread.edges)
+        needed = cascade_loss(1 + cells(levels, first.sigma))
+        if needed <= loss or "rho" in asked:
+            break
+        loss = 1.01 * needed
+    spent = compose(Budget(r.rho, r.delta) for r in (first, second))
+    return Terms((first, second), Guarantee(spent.rho, spent.delta, loss, tail), cut=True)
+
+
+def _two_rounds(
+    mechanism: Mad2R, max_items: int, asked: Asked, loss: float, tail: float
+) -> tuple[AdaptiveRound, AdaptiveRound]:
+    shares = mechanism.share, 1 - mechanism.share
+    if mechanism.composition == "basic" and "epsilon" in asked:
+        epsilon, delta = _left(asked, loss, tail)
+        parts = [
+            Budget.from_epsilon(part * epsilon, part * delta, threshold_delta=part * delta / 2)
+            for part in shares
+        ]
+    else:
+        highest = mechanism.highest
+
+        def level(budget: Budget) -> float:
+            return threshold(budget.split(shares)[-1], max_items, weight=highest)
+
+        parts = list(_budget(asked, loss, tail, level).split(shares))
+    second = _adaptive(
+        mechanism, parts[1], max_items, lowest=mechanism.lowest, highest=mechanism.highest
+    )
+    first = _adaptive(mechanism, parts[0], max_items)
+    first = replace(first, drop=second.threshold - mechanism.upper * first.sigma)
+    edges = bias_edges(mechanism.lower * first.sigma, second.threshold, mechanism.lowest)
+    # An edge next to the threshold would make an interval that is too narrow to be of use.
+    edges = tuple(e for e in edges if abs(e - first.threshold) > _NARROW * first.sigma)
+    return first, replace(second, spread=replace(second.spread, edges=edges))
+
+
+def _adaptive(
+    mechanism: Mad, budget: Budget, max_items: int, *, lowest: float = 1.0, highest: float = 1.0
+) -> AdaptiveRound:
+    moves = adaptive.sensitivity(mechanism.largest)
+    noise = moves * sigma(budget)
+    level = threshold(budget, max_items, weight=highest, sensitivity=moves)
+    target = level + mechanism.buffer * noise
+    if target > adaptive.LARGEST:
+        raise UsageError(
+            f"the threshold would be {level:g}, too high for {mechanism.name}: "
+            "give a larger epsilon or rho"
+        )
+    spread = Spread(target, mechanism.largest, lowest, highest)
+    return AdaptiveRound(budget.rho, budget.delta, noise, level, max_items, spread)
+
+
 def _dpsu(mechanism: Dpsu, max_items: int, asked: Asked) -> Terms:
     """Plan DPSU: Weighted Gaussian's noise and threshold, and a target above it."""
     loss, tail = cascade_loss(1), cascade_tail(1)
@@ -160,7 +242,7 @@ def _dpsu(mechanism: Dpsu, max_items: int, asked: Asked) -> Terms:
 
     def target(moves: float) -> float:
         level = threshold(budget, max_items, sensitivity=moves)
-        return level + mechanism.buffer * moves * sigma(budget)
+        return max(1.0, level + mechanism.buffer * moves * sigma(budget))
 
     bits = unit_bits(L2, 2 * target(1.0), max_items)
     moves = sensitivity(L2, bits, max_items)
@@ -197,7 +279,8 @@ def _gw(mechanism: Gw, max_items: int, asked: Asked) -> Terms:
     epsilon, delta = _pure(asked, loss, tail)
     scale = _up(1 / epsilon)
     level = laplace_threshold(scale, delta, 1)
-    policy = Favourite(max(1, round(level + mechanism.buffer * scale)))
+    target = min(level + mechanism.buffer * scale, MOST_USERS)  # no item has more weight
+    policy = Favourite(max(1, round(target)))
     step = LaplaceRound(epsilon, delta, scale, level, max_items, policy)
     return replace(_laplace(step, loss, tail), counts=mechanism.histogram is None)
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from dp_sips.privacy.adaptive import Spread
 from dp_sips.privacy.evidence import STEP_BITS
 from dp_sips.privacy.policy import Favourite, Proportional
 from dp_sips.privacy.rule import ReleaseRule
@@ -116,4 +117,17 @@ class LaplaceRound:
     policy: Proportional | Favourite
 
 
-AnyRound = Round | EvidenceRound | RuleRound | FoldRound | LaplaceRound
+@dataclass(frozen=True)
+class AdaptiveRound(Round):
+    """A round in which what popular items do not need goes to other items of their holders.
+
+    Attributes:
+        spread: What a user gives to each of its items.
+        drop: The noisy weight below which an item is given up; none in the last round.
+    """
+
+    spread: Spread
+    drop: float | None = None
+
+
+AnyRound = AdaptiveRound | Round | EvidenceRound | RuleRound | FoldRound | LaplaceRound

@@ -17,9 +17,11 @@ from dp_sips.mechanisms import Mechanism
 from dp_sips.parameters import refuse_unknown
 from dp_sips.plan import Plan
 from dp_sips.plan import plan as make_plan
+from dp_sips.privacy.adaptive import WIDE_BITS
 from dp_sips.privacy.decide import (
     Decide,
     decide,
+    decide_and_note,
     decide_by_rule,
     decide_on_evidence,
     decide_with_laplace,
@@ -28,7 +30,14 @@ from dp_sips.privacy.decide import (
 from dp_sips.privacy.noise import Key, Scrambler
 from dp_sips.privacy.policy import Liking
 from dp_sips.progress import Progress
-from dp_sips.rounds import AnyRound, EvidenceRound, FoldRound, LaplaceRound, RuleRound
+from dp_sips.rounds import (
+    AdaptiveRound,
+    AnyRound,
+    EvidenceRound,
+    FoldRound,
+    LaplaceRound,
+    RuleRound,
+)
 from dp_sips.selection import Selection
 from dp_sips.sorting import sorted_items
 from dp_sips.sources import Source, open_source
@@ -111,6 +120,9 @@ def _run_round(
         paid = cast("Turns", contributions).fold(step.policy, step.max_items, liking)
         contributions.remove(contributions.decide(paid, _judge_of_payments(step, noise)))
         return
+    if isinstance(step, AdaptiveRound):
+        _run_adaptive_round(contributions, step, noise)
+        return
     weights = contributions.weigh(step.max_items, step.step_bits)
     if isinstance(step, EvidenceRound):
         judge = partial(
@@ -131,6 +143,24 @@ def _run_round(
     else:
         verdict = partial(decide, sigma=step.sigma, threshold=step.threshold, scrambler=noise)
         contributions.remove(contributions.decide(weights, verdict))
+
+
+def _run_adaptive_round(
+    contributions: Contributions, step: AdaptiveRound, noise: Scrambler
+) -> None:
+    """Weigh in two passes, the second of which sees what the first has summed up."""
+    spread = step.spread
+    level: dict[str, Any] = {"sigma": step.sigma, "threshold": step.threshold}
+    initial = contributions.spread(spread.first, step.max_items)
+    weights = contributions.spread(spread.second, step.max_items, initial, spread.signal)
+    if step.drop is None:
+        verdict = partial(decide, **level, scrambler=noise, unit_bits=WIDE_BITS)
+        contributions.remove(contributions.decide(weights, verdict))
+        return
+    judge = partial(decide_and_note, **level, drop=step.drop, scrambler=noise, unit_bits=WIDE_BITS)
+    released, hopeless = contributions.decide_on_evidence(weights, judge)
+    contributions.remove(released)
+    contributions.drop(hopeless)
 
 
 def _judge_of_payments(step: FoldRound | LaplaceRound, noise: Scrambler) -> Decide:

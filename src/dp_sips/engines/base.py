@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
 
+from dp_sips.privacy.adaptive import Signal, Split
 from dp_sips.privacy.decide import Decide, DecideOnEvidence
 from dp_sips.privacy.noise import Key
 from dp_sips.privacy.policy import Liking, Policy
@@ -27,6 +28,20 @@ class Contributions(Protocol):
 
         A user's first `max_items` in bounding order count; k of them get
         weight_table(max_items, step_bits)[k] each.
+        """
+
+    def spread(
+        self,
+        split: Split,
+        max_items: int,
+        weights: Any = None,
+        signal: Signal | None = None,
+    ) -> Any:
+        """Return the sum of what `split` lets users give to each item that is still in their sets.
+
+        `split` is called for batches of whole users, with the numbers of their items that count
+        (the first `max_items` in bounding order) and those items' signals: `signal` of the items'
+        `weights` and evidence, or 0 where no signal is given. Sums stop at adaptive.MOST.
         """
 
     def decide(self, weights: Any, decide: Decide) -> Any:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from dp_sips.engines.blocks import combine, value_blocks
 from dp_sips.privacy import bounding
+from dp_sips.privacy.adaptive import MOST, Signal, Split
 from dp_sips.privacy.decide import Decide, DecideOnEvidence
 from dp_sips.privacy.noise import Blocks, Key
 from dp_sips.privacy.policy import Liking, Policy, Proportional
@@ -92,6 +93,29 @@ class ReferenceContributions:
             for item in counted:
                 histogram[item] += weight(len(counted), step_bits)
         return histogram
+
+    def spread(
+        self,
+        split: Split,
+        max_items: int,
+        weights: dict[Item, int] | None = None,
+        signal: Signal | None = None,
+    ) -> dict[Item, int]:
+        """Return the sum of what users give, each by `split`: MAD's Algorithm."""
+        signals = self._signals(weights, signal) if weights and signal else {}
+        sums: dict[Item, int] = defaultdict(int)
+        for items in self._sets:
+            counted = items[:max_items]
+            told = np.array([signals.get(item, 0) for item in counted], dtype=np.int64)
+            given = split(np.array([len(counted)]), told).tolist()
+            for item, weight_ in zip(counted, given, strict=True):
+                sums[item] = min(sums[item] + weight_, MOST)
+        return sums
+
+    def _signals(self, weights: dict[Item, int], signal: Signal) -> dict[Item, int]:
+        evidence = np.array([self._evidence[item] for item in weights])
+        sums = np.array(list(weights.values()), dtype=np.uint64)
+        return dict(zip(weights, signal(sums, evidence).tolist(), strict=True))
 
     def fold(self, policy: Policy, max_items: int, liking: Liking | None = None) -> dict[Item, int]:
         """Return what users pay, one after the other: the paper's section on greedy approaches."""

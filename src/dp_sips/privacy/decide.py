@@ -106,6 +106,27 @@ def decide_on_evidence(
     return total, released, (weights == 0) | (average < drop)
 
 
+def decide_and_note(
+    blocks: Blocks,
+    weights: Weights,
+    evidence: Evidence,
+    *,
+    sigma: float,
+    threshold: float,
+    drop: float,
+    scrambler: Scrambler,
+    unit_bits: int,
+) -> tuple[Evidence, NDArray[np.bool_], NDArray[np.bool_]]:
+    """Release above the threshold, drop the hopeless, and keep the noisy weights of the others.
+
+    Guarantee: as `decide`; what is kept is the mechanism's own output, for a later round to use.
+    Public: σ, the threshold, the drop level and the unit. Sensitive: everything else.
+    """
+    del evidence
+    noisy = weights / (1 << unit_bits) + sigma * gaussian(scrambler(blocks))
+    return noisy, (weights > 0) & (noisy >= threshold), (weights == 0) | (noisy < drop)
+
+
 def noise_for_round(key: Key, index: int) -> Scrambler:
     """Return the source of noise of round `index`: independent of every other round's."""
     return key.scrambler(f"noise of round {index}")

@@ -34,7 +34,7 @@ def sampler_tail(rounds: int, max_items: int) -> float:
     return rounds * max_items * SAMPLER_TAIL
 
 
-def cascade_loss(rounds: int) -> float:
+def cascade_loss(rounds: float) -> float:
     """Return the same as `sampler_loss` where one user can touch every verdict, through others.
 
     The logarithms of the odds' errors are independent and average out: README.md, "The sampler".
@@ -185,9 +185,9 @@ class PlainGuarantee(Guarantee):
             )
         # Solved for ε′: δ(ε′) = δ + (1 − δ)(e^ε − e^ε′)/(1 + e^ε).
         spare = (delta - self.threshold_delta) / (1 - self.threshold_delta)
-        inside = 1 - spare * (1 + math.exp(-self.pure))
+        inside = 1 - spare * (1 + math.exp(-self.pure)) + 1e-15  # rounded up
         found = self.pure + math.log(inside) if inside > 0 else 0.0
-        return max(_LEAST_EPSILON, found * (1 + 1e-12)) + self.sampler_loss
+        return max(_LEAST_EPSILON, found + 1e-14 * (1 + self.pure)) + self.sampler_loss
 
     def delta(self, *, epsilon: float, accounting: Accounting = "gaussian") -> float:
         """Return the smallest δ for which the release is (ε, δ)-DP, rounded up."""
@@ -195,7 +195,7 @@ class PlainGuarantee(Guarantee):
         less = max(0.0, self.pure - self._rest(epsilon))
         spare = -math.expm1(-less) / (1 + math.exp(-self.pure))
         own = self.threshold_delta
-        return self._sampled((own + (1 - own) * spare) * (1 + 1e-12))
+        return self._sampled(own + (1 - own) * spare * (1 + 1e-12))
 
     def __str__(self) -> str:
         return f"({self.pure + self.sampler_loss:.4g}, {self.threshold_delta:.4g})-DP"

@@ -128,8 +128,9 @@ Liking = Callable[[Blocks], NDArray[np.uint32]]
 
 
 def unit_bits(power: int, largest: float, max_items: int) -> int:
-    """Return the bits of the smallest unit for which sums fit into 128 bits, up to this target."""
-    room = (127 - max_items.bit_length()) // power - max(0, math.ceil(math.log2(largest))) - 1
+    """Return the bits of the smallest unit in which this target has 63 bits, and sums 127."""
+    sums = (127 - max_items.bit_length()) // power - 1
+    room = min(63, sums) - max(0, math.ceil(math.log2(largest)))
     if room < _FEWEST_BITS:
         raise UsageError(
             f"the threshold would be about {largest / 2:g}: give a larger epsilon or rho, or "

@@ -28,6 +28,8 @@ Floats = NDArray[np.float64]
 # Longer tables are for an ε that releases next to nothing.
 _LONGEST: Final = 1 << 22
 _DOWN: Final = 1 - 2.0**-50
+# The rule of a smaller ε is private, too; e^ε of a larger one is no float.
+_LARGEST_EPSILON: Final = 700.0
 _HALF: Final = 0.5
 
 
@@ -75,6 +77,7 @@ def _tables(epsilon: float, delta: float) -> tuple[Floats, Floats]:
 
     Up to a half, π grows as e^ε π + δ; from there on, 1 − π falls as e^(−ε)(1 − π − δ).
     """
+    epsilon = min(epsilon, _LARGEST_EPSILON)
     grow, shrink = math.exp(epsilon) * _DOWN, math.exp(-epsilon) / _DOWN
     released, missed = [0.0], [1.0]
     while missed[-1] > 0:

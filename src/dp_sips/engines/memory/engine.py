@@ -15,8 +15,10 @@ from dp_sips.engines.memory import folds, kernels
 from dp_sips.engines.memory.allocator import give_memory_back, keep_memory
 from dp_sips.engines.memory.loading import Pairs, cuts, load_pairs
 from dp_sips.engines.memory.numbering import Column, Workers, new_column
+from dp_sips.engines.memory.splitting import add_split, counted, pieces
 from dp_sips.errors import UsageError
 from dp_sips.privacy import bounding
+from dp_sips.privacy.adaptive import MOST, Signal, Split
 from dp_sips.privacy.decide import Decide, DecideOnEvidence, Evidence
 from dp_sips.privacy.noise import Blocks, Key
 from dp_sips.privacy.policy import SHAVE, Liking, Policy, Proportional
@@ -170,6 +172,43 @@ class MemoryContributions:
         for other in others:
             total += other
         return total
+
+    def spread(
+        self,
+        split: Split,
+        max_items: int,
+        weights: Weights | None = None,
+        signal: Signal | None = None,
+    ) -> Weights:
+        """Return the sum of what users give by `split`, by the items' numbers."""
+        if weights is None or signal is None:
+            signals = np.zeros(self._items.size(), np.int64)
+        else:
+            signals = self._signals(weights, signal)
+        pairs, threads = self._pairs, len(self._histograms)
+        shares = [pieces(pairs.ends)[i::threads] for i in range(threads)]
+
+        def work(sums: Weights, share: list[tuple[int, int]]) -> None:
+            sums.fill(0)
+            for piece in share:
+                items, sizes = counted(pairs.items, pairs.ends, self._gone, max_items, piece)
+                add_split(split, items, sizes, signals, sums)
+
+        list(self._pool.map(work, self._histograms, shares))
+        total, *others = self._histograms
+        for other in others:
+            total += other
+            np.minimum(total, np.uint64(MOST), out=total)
+        return total
+
+    def _signals(self, weights: Weights, signal: Signal) -> NDArray[np.int64]:
+        signals = np.empty(len(weights), dtype=np.int64)
+
+        def work(piece: slice) -> None:
+            signals[piece] = signal(weights[piece], self._evidence[piece])
+
+        self._by_pieces(work)
+        return signals
 
     def fold(self, policy: Policy, max_items: int, liking: Liking | None = None) -> Weights:
         """Return what users paid to each item, by its number, one user after the other."""
