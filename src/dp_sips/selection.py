@@ -1,7 +1,8 @@
 """What comes back: the released items, and public facts about how they were released."""
 
 import json
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from importlib.metadata import version
 from typing import Any
 
@@ -57,4 +58,9 @@ class Selection:
 
 
 def _parameters(plan: Plan) -> dict[str, Any]:
-    return asdict(plan.mechanism)  # type: ignore[call-overload,no-any-return]
+    """Return the mechanism's parameters; of a public table, how many entries it has."""
+    return {
+        parameter.name: len(value) if isinstance(value, Mapping) else value
+        for parameter in fields(plan.mechanism)  # type: ignore[arg-type]
+        for value in (getattr(plan.mechanism, parameter.name),)
+    }

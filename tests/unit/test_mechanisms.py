@@ -35,7 +35,6 @@ def test_shares_that_no_float_holds(ratio: float) -> None:
 
 
 def test_names() -> None:
-X
     for name, mechanism in MECHANISMS.items():
         assert find_mechanism(name) == mechanism()
         assert mechanism.name == name
