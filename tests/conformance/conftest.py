@@ -56,11 +56,12 @@ def by_verdict(contributions: Any, weights: Any) -> Histogram:
     found: Histogram = {}
     if hasattr(weights, "toArrow"):
         # Spark asks for verdicts in other processes: nothing noted there would come back.
-        rows = weights.toArrow()
-        blocks = np.stack([rows["low"].to_numpy(), rows["high"].to_numpy()], axis=1)
+        from dp_sips.engines.spark.sums import added
+
+        sums = added(parcel.as_buffer() for parcel in weights.toArrow()["parcel"])
         return {
-            block.tobytes(): sum_
-            for block, sum_ in zip(blocks, rows["weight"].to_pylist(), strict=True)
+            block.tobytes(): int(weight)
+            for block, weight in zip(sums.blocks, sums.weights, strict=True)
         }
 
     def note(blocks: Any, column: Any) -> Any:

@@ -36,8 +36,10 @@ def event_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def spark(cluster: Any, event_log: Path) -> Iterator[Any]:
-    """A session with all that makes life hard: speculation, little patience, an event log."""
+    """A session with all that makes life hard: speculation, little patience, an event log, a UI."""
     session = cluster.session(
+        spark_ui_enabled="true",
+        spark_ui_port="0",
         spark_executor_memory="768m",
         spark_sql_shuffle_partitions="4",
         spark_speculation="true",

@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dp_sips.engines.spark import chunks, layout
+from dp_sips.engines.spark.block_sets import BlockSet
 from dp_sips.engines.spark.buckets import bucket_labels
-from dp_sips.engines.spark.chunks import Weigh
-from dp_sips.engines.spark.found import Found
 from dp_sips.engines.spark.pairs import distinct, make_pairs
+from dp_sips.engines.spark.sums import added
+from dp_sips.engines.spark.weighing import KeepOnly, Weigh
 from dp_sips.engines.spark.worker_key import WorkerKey
 from dp_sips.privacy.noise import Key
 from dp_sips.privacy.weights import UNIT_BITS, weight
@@ -73,12 +74,18 @@ def test_users_that_span_chunks(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(chunks, "SIZE", size)
         batches = [chunk.to_batch() for chunk in chunks.cut([pairs])]
-    weigh = Weigh(Found.of(blocks(sorted(gone))), most, UNIT_BITS)
-    found: dict[int, int] = {}
-    for batch in weigh(batches):
-        for item, _, units in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            found[item] = found.get(item, 0) + units
-    assert found == _by_hand(pairs, most, gone)
+    removed, labels = BlockSet.of(blocks(sorted(gone))), bucket_labels(3)
+    assert _found(Weigh(removed, most, UNIT_BITS, labels), batches) == _by_hand(pairs, most, gone)
+    left = BlockSet.of(blocks([item for item in range(10) if item not in gone]))
+    nothing = BlockSet.of(blocks([]))
+    thinner = list(KeepOnly(left)(batches))
+    assert _found(Weigh(nothing, most, UNIT_BITS, labels), thinner) == _by_hand(pairs, most, gone)
+
+
+def _found(weigh: Weigh, batches: Any) -> dict[int, int]:
+    parcels = [parcel.as_buffer() for batch in weigh(batches) for parcel in batch.column("parcel")]
+    sums = added(parcels)
+    return dict(zip(sums.blocks[:, 0].tolist(), sums.weights.tolist(), strict=True))
 
 
 def _by_hand(pairs: Any, most: int, gone: set[int]) -> dict[int, int]:
@@ -94,11 +101,15 @@ def _by_hand(pairs: Any, most: int, gone: set[int]) -> dict[int, int]:
     return sums
 
 
-def test_found_items_whose_words_agree(monkeypatch: Any) -> None:
-    monkeypatch.setattr("dp_sips.engines.spark.found._words", lambda b: b[:, 0] % np.uint64(3))
-    found = Found.of(blocks([1, 4, 7, 9]))
-    assert found.contain(blocks(range(11))).nonzero()[0].tolist() == [1, 4, 7, 9]
-    assert not Found.of(blocks([])).contain(blocks([1])).any()
+def test_blocks_whose_words_agree(monkeypatch: Any) -> None:
+    monkeypatch.setattr(
+        "dp_sips.engines.spark.block_sets.words_of", lambda b: b[:, 0] % np.uint64(3)
+    )
+    few = BlockSet.of(blocks([1, 4, 7, 9]))
+    places = few.places(blocks(range(11)))
+    assert np.flatnonzero(places >= 0).tolist() == [1, 4, 7, 9]
+    assert few.blocks[places[[1, 4, 7, 9]], 0].tolist() == [1, 4, 7, 9]
+    assert (BlockSet.of(blocks([])).places(blocks([1])) == -1).all()
 
 
 @pytest.mark.parametrize("partitions", [1, 3, 200])

@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -61,10 +62,26 @@ def test_the_key_is_nowhere_to_be_seen(spark: Any, event_log: Path, capfd: Any) 
     shown = capfd.readouterr()
     written = "".join(file.read_text() for file in event_log.iterdir())
     settings = json.dumps(sorted(spark.sparkContext.getConf().getAll()))
-    everything = (written + shown.out + shown.err + settings).lower()
-    assert "mapinarrow" in everything
+    pages = "".join(live_pages(spark.sparkContext))
+    assert "mapinarrow" in pages.lower()
+    everything = (written + shown.out + shown.err + settings + pages).lower()
+    assert "mapinarrow" in (written + shown.err).lower()
     for secret in secrets(Key.for_tests(SEED)):
         assert secret.lower() not in everything
+
+
+def live_pages(context: Any) -> list[str]:
+    """Read what the driver's user interface shows while it runs: its pages and its REST answers."""
+    rest = f"api/v1/applications/{context.applicationId}"
+    kinds = ["jobs", "stages?details=true", "environment", "storage/rdd", "allexecutors"]
+    places = [f"{rest}/{kind}" for kind in kinds]
+    places += [f"{rest}/sql?details=true&planDescription=true&length=1000"]
+    places += ["jobs/", "stages/", "storage/", "environment/", "executors/", "SQL/"]
+    found = []
+    for place in places:
+        with urllib.request.urlopen(f"{context.uiWebUrl}/{place}", timeout=30) as answer:  # noqa: S310
+            found.append(answer.read().decode())
+    return found
 
 
 def secrets(key: Key) -> list[str]:

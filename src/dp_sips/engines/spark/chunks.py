@@ -1,4 +1,4 @@
-"""A chunk: half a million pairs as one row of a Spark table, ready to be weighed.
+"""A chunk: a million pairs as one row of a Spark table, ready to be weighed.
 
 Its distinct items are numbered, so that a round is the memory engine's loop over four bytes a pair.
 A user with more items than a chunk goes on in the next one of the same Spark partition.
@@ -12,13 +12,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dp_sips.engines.memory import kernels
-from dp_sips.engines.spark.found import Found
+from dp_sips.engines.spark.block_sets import numbered
 from dp_sips.engines.spark.pairs import HIGH, LOW, TAG, USER, Pairs, user_starts
 from dp_sips.privacy.noise import Blocks
-from dp_sips.privacy.weights import Weights, weight, weight_table
 
-SIZE: Final = 1 << 19
+SIZE: Final = 1 << 20
 """Pairs in a chunk."""
 
 SCHEMA: Final = "users binary, ends binary, blocks binary, items binary, goes_on boolean"
@@ -31,7 +29,7 @@ class Chunk:
     Attributes:
         users: The users' words and tags, two each.
         ends: The items of user u are items[ends[u − 1] : ends[u]], in bounding order.
-        blocks: The blocks of the distinct items.
+        blocks: The blocks of the distinct items, in the order of a `BlockSet`.
         items: Numbers of items: places in `blocks`.
         goes_on: Whether the next chunk begins with more items of the last user.
     """
@@ -52,7 +50,7 @@ class Chunk:
         """Number the items of ordered, distinct pairs."""
         starts = user_starts(pairs)
         ends = np.append(starts[1:], pairs.shape[1]).astype(np.uint64)
-        blocks, items = _numbered(np.ascontiguousarray(pairs[[LOW, HIGH]].T))
+        blocks, items = numbered(np.ascontiguousarray(pairs[[LOW, HIGH]].T))
         users = np.ascontiguousarray(pairs[[USER, TAG]][:, starts].T)
         return cls(users, ends, blocks, items, goes_on)
 
@@ -64,6 +62,17 @@ class Chunk:
         )
         ends = np.frombuffer(row["ends"], dtype=np.uint64)
         return cls(users, ends, blocks, np.frombuffer(row["items"], np.uint32), row["goes_on"])
+
+    def without(self, removed: NDArray[np.bool_]) -> "Chunk":
+        """Return what is left when items are removed; `removed` has one truth value for each."""
+        numbers = np.cumsum(~removed, dtype=np.uint32) - np.uint32(1)
+        left = ~removed[self.items]
+        ends = np.concatenate(([0], np.cumsum(left)))[self.ends].astype(np.uint64)
+        # The first and the last user may be another chunk's, too, even where nothing is left here.
+        users = np.diff(ends, prepend=np.uint64(0)) > 0
+        users[[0, -1]] = True
+        items = numbers[self.items[left]]
+        return Chunk(self.users[users], ends[users], self.blocks[~removed], items, self.goes_on)
 
     def to_batch(self) -> pa.RecordBatch:
         """Return the chunk as one row of `SCHEMA`."""
@@ -96,73 +105,3 @@ def cut(pieces: Iterable[Pairs]) -> Iterator[Chunk]:
             held = held[:, border or SIZE :]
     if held is not None and held.shape[1]:
         yield Chunk.of(held, goes_on=False)
-
-
-@dataclass(frozen=True)
-class Weigh:
-    """One round's pass over chunks: partial sums of weights, one row for each item of a chunk."""
-
-    found: Found
-    max_items: int
-    step_bits: int
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Stream sums of `SUMS` for chunks of one Spark partition."""
-        open_user: Blocks | None = None
-        for chunk in chunks_of(batches):
-            removed = self.found.contain(chunk.blocks)
-            first, stop = 0, len(chunk.ends)
-            if open_user is not None:
-                open_user = self._more(open_user, chunk, 0, removed)
-                first = 1
-                if stop > 1 or not chunk.goes_on:
-                    yield self._sums_of_one(open_user)
-                    open_user = None
-            if chunk.goes_on and first < stop:
-                stop -= 1
-                open_user = self._more(np.empty((0, 2), np.uint64), chunk, stop, removed)
-            weights = np.zeros(len(chunk.blocks), dtype=np.uint64)
-            bits = np.packbits(removed, bitorder="little")
-            table = weight_table(min(self.max_items, chunk.longest), self.step_bits)
-            kernels.add_weights(chunk.items, chunk.ends, bits, table, weights, first, stop)
-            held = np.flatnonzero(weights)
-            yield _sums(chunk.blocks[held], weights[held])
-
-    def _sums_of_one(self, counted: Blocks) -> pa.RecordBatch:
-        """Return what one user gives to the items that count."""
-        weights = np.full(len(counted), weight(max(1, len(counted)), self.step_bits), np.uint64)
-        return _sums(counted, weights)
-
-    def _more(self, counted: Blocks, chunk: Chunk, user: int, removed: NDArray[np.bool_]) -> Blocks:
-        """Add to the items that count of a user that a border of chunks cuts in two."""
-        begin = int(chunk.ends[user - 1]) if user else 0
-        items = chunk.items[begin : int(chunk.ends[user])]
-        active = items[~removed[items]][: self.max_items - len(counted)]
-        return np.concatenate((counted, chunk.blocks[active]))
-
-
-SUMS: Final = "low long, high long, weight long"
-
-
-def _sums(blocks: Blocks, weights: Weights) -> pa.RecordBatch:
-    columns = (blocks[:, 0], blocks[:, 1], weights)
-    signed = [np.ascontiguousarray(column).view(np.int64) for column in columns]
-    return pa.RecordBatch.from_arrays(
-        [pa.array(c) for c in signed], names=["low", "high", "weight"]
-    )
-
-
-def blocks_of(table: pa.RecordBatch | pa.Table) -> Blocks:
-    """Return the blocks in the columns low and high."""
-    words = [np.asarray(table.column(name)) for name in ("low", "high")]
-    return np.stack(words, axis=1).view(np.uint64)
-
-
-def _numbered(blocks: Blocks) -> tuple[Blocks, NDArray[np.uint32]]:
-    """Return the distinct blocks, and the place of each block among them."""
-    shard = kernels.Shard(0, 1, 2, 0)
-    words = np.empty((len(blocks) + 2 * kernels.LOT_SIZE, 2), dtype=np.uint64)
-    numbers = np.empty(len(blocks), dtype=np.uint32)
-    firsts = np.empty(len(blocks) + 1, dtype=np.uint32)
-    count = shard.number(blocks, words, numbers, firsts)
-    return words[:count], numbers

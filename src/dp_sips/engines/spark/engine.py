@@ -1,36 +1,46 @@
 """The Spark engine: one exchange by user, then one by item for each round."""
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Callable
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
-from dp_sips.engines.spark import chunks, parcels
+from dp_sips.engines.spark import chunks, parcels, spreading, verdicts
+from dp_sips.engines.spark.block_sets import NO_BLOCKS, BlockSet
 from dp_sips.engines.spark.buckets import bucket_labels
-from dp_sips.engines.spark.chunks import Weigh, blocks_of
 from dp_sips.engines.spark.failures import explained
 from dp_sips.engines.spark.files import are_paths, read_files
-from dp_sips.engines.spark.found import Found
 from dp_sips.engines.spark.layout import LayOut
+from dp_sips.engines.spark.own_session import in_own_session, partitions, without_past
 from dp_sips.engines.spark.parcels import Encode, EncodeAgain, Rows, packed, unchunked
 from dp_sips.engines.spark.session import find_session
+from dp_sips.engines.spark.spreading import Give, Tell, Told
 from dp_sips.engines.spark.values import LookUp, decoded, once, split, unblocked
-from dp_sips.engines.spark.verdicts import BLOCKS, JUDGED, Judge, JudgeEvidence
+from dp_sips.engines.spark.verdicts import (
+    COUNTS,
+    DROPPED,
+    KEPT,
+    RELEASED,
+    Judge,
+    JudgeEvidence,
+    Outcome,
+    blocks_of,
+)
+from dp_sips.engines.spark.weighing import KeepOnly, Weigh
 from dp_sips.engines.spark.worker_key import WorkerKey
 from dp_sips.errors import InputError, UsageError
+from dp_sips.privacy.adaptive import Signal, Split
 from dp_sips.privacy.decide import Decide, DecideOnEvidence
 from dp_sips.privacy.noise import Blocks, Key
 from dp_sips.privacy.weights import UNIT_BITS
 from dp_sips.progress import Progress
 from dp_sips.sources import Source
-
-_ADAPTIVE_CACHE = "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning"
 
 
 @dataclass(frozen=True)
@@ -48,6 +58,8 @@ class SparkEngine:
     broadcast_items: int = 5_000_000
     explain: bool = False
 
+    takes_turns: ClassVar[bool] = False
+
     def __post_init__(self) -> None:
         if self.broadcast_items < 0:
             raise UsageError(f"broadcast_items must not be negative, got {self.broadcast_items}")
@@ -59,9 +71,17 @@ class SparkEngine:
         return read_files(data, lambda: find_session(self.master), text=text)
 
     def load(
-        self, source: Source, max_items: int, key: Key, progress: Progress, *, cut: bool = False
+        self,
+        source: Source,
+        max_items: int,
+        key: Key,
+        progress: Progress,
+        *,
+        cut: bool = False,
+        counts: bool = False,
     ) -> "SparkContributions":
         """Lay the pairs out by user, once: repeats dropped, users' items in bounding order."""
+        assert not counts, "only mechanisms in which users take turns count"
         most = max_items if cut else None
         loaded = SparkContributions(self, source, WorkerKey.of(key), most)
         try:
@@ -77,7 +97,7 @@ class SparkEngine:
 class SparkContributions:
     """The distinct pairs as a cached Spark table of chunks.
 
-    Weights are a Spark table of sums, verdicts one of blocks; both run when they are needed.
+    Weights are a Spark table of sums that meet by item, and run when verdicts are asked for.
     """
 
     def __init__(
@@ -87,80 +107,108 @@ class SparkContributions:
         self._most = most
         self._source = source
         self._key = key
-        self._frame, self._rows = _frame_of(source, engine.master)
+        frame, self._rows = _frame_of(source, engine.master)
+        self._frame = in_own_session(frame)
+        self._spark = frame.sparkSession
         self._held: list[DataFrame] = []
-        self._found: list[DataFrame] = []
-        self._near = Found.of(np.empty((0, 2), dtype=np.uint64))
-        self._chunks: DataFrame | None = None
-        self._evidence: DataFrame | None = None
+        self._found: list[Blocks] = []
+        self._removed = BlockSet.of(NO_BLOCKS)
+        self._chunks: Held | None = None
+        self._judged: Held | None = None
+        self._stale: list[Held] = []
+        self._seen = False
 
     def lay_out(self) -> None:
         """Read the source: one exchange by user."""
-        self._lay_out(self._frame, Encode(self._rows, self._key, self._labels))
-        assert self._chunks is not None
-        if self._fill(self._chunks) == 0:
-            with explained():
-                empty = self._frame.isEmpty()
-            label = self._source.feed.label
-            raise InputError(
-                f"no rows in {label}"
-                if empty
-                else f"no rows are left of {label}: each has a null or an empty list"
-            )
+        self._lay_out(self._frame, Encode(self._rows, self._key, self._labels, self._most))
 
     def weigh(self, max_items: int, step_bits: int = UNIT_BITS) -> DataFrame:
-        """Return the weight of each item: partial sums per chunk, then one exchange by item."""
+        """Return the sums of each item: partial ones per chunk, then one exchange by item."""
         assert self._chunks is not None
-        partial = _without_past(self._chunks).mapInArrow(
-            Weigh(self._near, max_items, step_bits), chunks.SUMS
-        )
-        if self._evidence is None:
-            return partial.groupBy("low", "high").sum("weight").toDF("low", "high", "weight")
-        # Evidence meets the weights in their own exchange, and takes none of its own.
-        both = partial.selectExpr("*", "0d AS evidence").union(
-            self._evidence.selectExpr("low", "high", "0L AS weight", "evidence")
-        )
-        sums = both.groupBy("low", "high").sum("weight", "evidence")
-        return sums.toDF("low", "high", "weight", "evidence")
+        weigh = Weigh(self._removed, max_items, step_bits, self._labels)
+        return self._met(self._chunks.table.mapInArrow(weigh, parcels.SCHEMA))
 
-    def decide(self, weights: DataFrame, decide: Decide) -> DataFrame:
-        """Return the blocks of the items with a yes."""
-        return weights.mapInArrow(Judge(decide), BLOCKS)
+    def spread(
+        self,
+        split: Split,
+        max_items: int,
+        weights: DataFrame | None = None,
+        signal: Signal | None = None,
+    ) -> DataFrame:
+        """Return the sums of what users give by `split`; signals travel by broadcast."""
+        assert self._chunks is not None
+        told = Told.nothing()
+        if weights is not None and signal is not None:
+            with explained():
+                told = Told.of(weights.mapInArrow(Tell(signal), spreading.SIGNALS).toArrow())
+        give = Give(split, self._removed, told, max_items, self._labels)
+        return self._met(self._chunks.table.mapInArrow(give, parcels.SCHEMA))
+
+    def _met(self, sums: DataFrame) -> DataFrame:
+        """Let partial sums meet by item: one exchange."""
+        if self._judged is not None:
+            # Evidence meets the weights in their own exchange, and takes none of its own.
+            kept = self._judged.table.where(f"kind = {KEPT}")
+            sums = sums.union(kept.select("bucket", "parcel"))
+        return sums.repartition("bucket")
+
+    def decide(self, weights: DataFrame, decide: Decide) -> Blocks:
+        """Run the round, and return the blocks of the items with a yes."""
+        judged = weights.mapInArrow(Judge(decide), verdicts.SCHEMA)
+        self._show(judged)
+        return self._outcome(judged).released
 
     def decide_on_evidence(
         self, weights: DataFrame, decide: DecideOnEvidence
-    ) -> tuple[DataFrame, DataFrame]:
-        """Return the blocks to release and those to drop; the rest keeps its evidence."""
-        judged = self._hold(weights.mapInArrow(JudgeEvidence(decide), JUDGED))
-        self._fill(judged)
-        judged = _without_past(judged)
-        self._evidence = judged.where("NOT released AND NOT dropped")
-        released, dropped = judged.where("released"), judged.where("dropped AND NOT released")
-        return released.select("low", "high"), dropped.select("low", "high")
+    ) -> tuple[Blocks, Outcome]:
+        """Run the round; return the blocks to release, and where to find those to drop."""
+        old = self._judged
+        judge = JudgeEvidence(decide, self._labels)
+        self._judged = self._hold(weights.mapInArrow(judge, verdicts.SCHEMA))
+        outcome = self._outcome(self._judged.table.where(f"kind IN ({RELEASED}, {COUNTS})"))
+        if old is not None:
+            self._let_go(old)
+        return outcome.released, outcome
 
-    def remove(self, verdicts: DataFrame) -> None:
-        """Run the round, release what was found, and take it out of the users' sets."""
-        found = self._hold(verdicts)
-        self._found.append(found)
-        self._take_out(found)
-
-    def drop(self, verdicts: DataFrame) -> None:
-        """Take items out of the users' sets without releasing them."""
-        self._take_out(self._hold(verdicts))
-
-    def _take_out(self, found: DataFrame) -> None:
-        """Let items leave by broadcast while they are few, else by a join."""
-        new = self._fill(found)
-        if len(self._near) + new <= self._engine.broadcast_items:
-            blocks = np.concatenate((self._near.blocks, self._collected(found)))
-            self._near = Found.of(blocks)
+    def remove(self, released: Blocks) -> None:
+        """Release what was found, and take it out of the users' sets."""
+        self._found.append(released)
+        if len(self._removed) + len(released) <= self._engine.broadcast_items:
+            self._take_out(released)
         else:
-            self._join_away(found)
+            rows = pa.table(dict(zip(("low", "high"), released.T.view(np.int64), strict=True)))
+            self._join_away(self._spark.createDataFrame(rows))
+
+    def drop(self, outcome: Outcome) -> None:
+        """Take items out of the users' sets without releasing them; the lesser part is shipped."""
+        assert self._judged is not None
+        most, table = self._engine.broadcast_items, self._judged.table
+        gone = len(self._removed) + outcome.dropped
+        # Where users' sets are cut, every item in them has been judged.
+        if self._most is not None and outcome.kept <= min(gone, most):
+            self._keep_only(self._blocks(table, KEPT))
+        elif gone <= most:
+            self._take_out(self._blocks(table, DROPPED))
+        else:
+            dropped = table.where(f"kind = {DROPPED}")
+            self._join_away(dropped.mapInArrow(verdicts.block_rows, verdicts.BLOCKS))
+
+    def _take_out(self, blocks: Blocks) -> None:
+        """Let items leave with the next round's pass."""
+        self._removed = BlockSet.of(np.concatenate((self._removed.blocks, blocks)))
+
+    def _keep_only(self, blocks: Blocks) -> None:
+        """Make the chunks smaller, in the next round's pass: most of their items are gone."""
+        assert self._chunks is not None
+        self._stale.append(self._chunks)
+        only = KeepOnly(BlockSet.of(blocks))
+        self._chunks = self._hold(self._chunks.table.mapInArrow(only, chunks.SCHEMA))
+        self._removed = BlockSet.of(NO_BLOCKS)
 
     def released(self) -> pa.Table:
         """Return the items found so far."""
         schema = self._source.item_schema
-        blocks = np.concatenate([self._collected(found) for found in self._found])
+        blocks = np.concatenate([NO_BLOCKS, *self._found])
         within, hashed = split(blocks, schema)
         tables = []
         if len(within):
@@ -180,7 +228,7 @@ class SparkContributions:
 
     @cached_property
     def _labels(self) -> Any:
-        return bucket_labels(_partitions(self._frame.sparkSession))
+        return bucket_labels(partitions(self._frame.sparkSession))
 
     def _lay_out(self, frame: DataFrame, encode: Callable[[Any], Any]) -> None:
         moved = frame.mapInArrow(encode, parcels.SCHEMA).repartition("bucket")
@@ -190,14 +238,13 @@ class SparkContributions:
         """Thin out the pairs by a join with what was found, and lay them out anew."""
         assert self._chunks is not None
         old = self._chunks
-        pairs = _without_past(old).mapInArrow(unchunked, parcels.PAIRS)
-        left = pairs.join(_without_past(found), ["low", "high"], "left_anti")
+        pairs = old.table.mapInArrow(unchunked, parcels.PAIRS)
+        left = pairs.join(found, ["low", "high"], "left_anti")
         self._lay_out(left, EncodeAgain(self._key, self._labels))
-        self._fill(self._chunks)
         self._let_go(old)
 
     def _looked_up(self, blocks: Blocks) -> list[pa.Array]:
-        look_up = LookUp(self._rows, self._key, Found.of(blocks), self._labels)
+        look_up = LookUp(self._rows, self._key, BlockSet.of(blocks), self._labels)
         moved = self._frame.mapInArrow(look_up, parcels.SCHEMA).repartition("bucket")
         with explained():
             parts = moved.mapInArrow(once, parcels.SCHEMA).toArrow().column("parcel")
@@ -210,55 +257,57 @@ class SparkContributions:
         columns = values.columns[2:]
         return [column.combine_chunks().cast(k) for column, k in zip(columns, kinds, strict=True)]
 
-    def _hold(self, frame: DataFrame) -> DataFrame:
-        with _adaptive_cache(frame.sparkSession):
-            self._held.append(frame.persist())
-        return frame
+    def _outcome(self, judged: DataFrame) -> Outcome:
+        """Run a round and read its outcome, once nothing of earlier rounds' is needed."""
+        with explained():
+            outcome = Outcome.of(judged.toArrow())
+        for table in self._stale:
+            self._let_go(table)
+        self._stale.clear()
+        if not self._seen and not outcome.items:
+            self._complain()
+        self._seen = True
+        return outcome
 
-    def _let_go(self, frame: DataFrame) -> None:
-        self._held.remove(frame)
-        frame.unpersist()
+    def _blocks(self, judged: DataFrame, kind: int) -> Blocks:
+        with explained():
+            rows = judged.where(f"kind = {kind}").select("parcel").toArrow()
+        return blocks_of(rows.column("parcel"))
 
-    def _fill(self, frame: DataFrame) -> int:
-        """Run what fills a held table, and return how many rows it has."""
+    def _complain(self) -> None:
+        """Say why there is not one item."""
+        with explained():
+            empty = self._frame.isEmpty()
+        label = self._source.feed.label
+        raise InputError(
+            f"no rows in {label}"
+            if empty
+            else f"no rows are left of {label}: each has a null or an empty list"
+        )
+
+    def _hold(self, frame: DataFrame) -> "Held":
+        """Keep a table in Spark's cache; what comes before its last exchange runs at once."""
+        self._show(frame)
+        self._held.append(frame.persist())
+        with explained():
+            return Held(frame, without_past(frame))
+
+    def _let_go(self, held: "Held") -> None:
+        self._held.remove(held.frame)
+        held.frame.unpersist()
+
+    def _show(self, frame: DataFrame) -> None:
         if self._engine.explain:
             with redirect_stdout(sys.stderr):
                 frame.explain("formatted")
-        with explained():
-            return frame.count()
-
-    def _collected(self, found: DataFrame) -> Blocks:
-        with explained():
-            return blocks_of(found.toArrow())
 
 
-def _without_past(frame: DataFrame) -> DataFrame:
-    """Return a held table as a plain scan, without the plan that made it.
+@dataclass(frozen=True)
+class Held:
+    """A table in Spark's cache, and a plain scan of it."""
 
-    Spark prints that plan in every plan after it, twice: after twelve rounds, four thousand times.
-    Lost blocks are computed again all the same. (Spark Connect has no way to do this.)
-    """
-    spark: Any = frame.sparkSession
-    if not hasattr(spark, "_jsparkSession"):
-        return frame
-    java: Any = frame.select("*")._jdf  # noqa: SLF001 (a new query, which finds the table held)
-    rows, schema = java.queryExecution().toRdd(), java.schema()
-    plain = spark._jsparkSession.internalCreateDataFrame(rows, schema, False)  # noqa: FBT003, SLF001
-    return DataFrame(plain, spark)
-
-
-@contextmanager
-def _adaptive_cache(spark: SparkSession) -> Iterator[None]:
-    """Let Spark fit the partitions of what is persisted now to its size, as it does elsewhere."""
-    before = spark.conf.get(_ADAPTIVE_CACHE, None)
-    spark.conf.set(_ADAPTIVE_CACHE, "true")
-    try:
-        yield
-    finally:
-        if before is None:
-            spark.conf.unset(_ADAPTIVE_CACHE)
-        else:
-            spark.conf.set(_ADAPTIVE_CACHE, before)
+    frame: DataFrame
+    table: DataFrame
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
@@ -279,9 +328,3 @@ def _frame_of(source: Source, master: str | None) -> tuple[DataFrame, Rows]:
     cargo = [packed(pa.RecordBatch.from_arrays(columns, schema=schema)) for columns in rows]
     table = pa.table({"parcel": pa.array(cargo, pa.binary())})
     return spark.createDataFrame(table), Rows(feed.label, schema, source.nulls, packed=True)
-
-
-def _partitions(spark: SparkSession) -> int:
-    """Return how many partitions an exchange has, to begin with."""
-    setting = spark.conf.get("spark.sql.shuffle.partitions", "200") or "200"
-    return int(setting) if setting.isdigit() else 200

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from dp_sips.engines.spark import chunks
-from dp_sips.engines.spark.pairs import SENT_BYTES, Pairs, before, distinct, from_bytes, user_starts
+from dp_sips.engines.spark.pairs import Pairs, before, distinct, from_bytes, length_of, user_starts
 from dp_sips.engines.spark.worker_key import WorkerKey
 
 RUN: Final = 1 << 21
@@ -42,8 +42,8 @@ class LayOut:
         for batch in batches:
             for parcel in batch.column("parcel"):
                 held.append(parcel.as_buffer())
-                size += held[-1].size
-                if size >= RUN * SENT_BYTES:
+                size += length_of(held[-1])
+                if size >= RUN:
                     yield distinct(from_bytes(held, self.key))
                     held, size = [], 0
         if held:

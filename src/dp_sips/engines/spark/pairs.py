@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_sips.engines.spark.packing import pack, unpack
 from dp_sips.engines.spark.worker_key import WorkerKey
 from dp_sips.privacy import bounding
 from dp_sips.privacy.noise import Blocks
@@ -19,8 +20,6 @@ Pairs = NDArray[np.uint64]
 """Shape (5, n)."""
 
 USER, TAG, RANK, LOW, HIGH = range(5)
-_SENT: Final = [USER, TAG, LOW, HIGH]
-SENT_BYTES: Final = 8 * len(_SENT)
 _HALF: Final = np.uint64(32)
 
 
@@ -31,14 +30,30 @@ def make_pairs(users: Blocks, items: Blocks, key: WorkerKey) -> Pairs:
 
 
 def to_bytes(pairs: Pairs) -> bytes:
-    """Return the bytes to send; ranks are left out, as they can be worked out again."""
-    return pairs[_SENT].tobytes()
+    """Return ordered pairs as the bytes to send: each user once, and no ranks, which are known."""
+    starts = user_starts(pairs)
+    counts = np.diff(starts, append=pairs.shape[1]).astype(np.uint64)
+    return pack([*pairs[[USER, TAG]][:, starts], counts, *pairs[[LOW, HIGH]]])
 
 
 def from_bytes(parcels: list[Any], key: WorkerKey) -> Pairs:
     """Undo `to_bytes` for several parcels at once."""
-    sent = [np.frombuffer(parcel, dtype=np.uint64).reshape(4, -1) for parcel in parcels]
-    return ranked(np.concatenate(sent, axis=1), key)
+    sent = [unpack(parcel) for parcel in parcels]
+    users, tags, counts, low, high = (np.concatenate(column) for column in zip(*sent, strict=True))
+    sizes = counts.astype(np.int64)
+    return ranked(np.stack((np.repeat(users, sizes), np.repeat(tags, sizes), low, high)), key)
+
+
+def length_of(parcel: Any) -> int:
+    """Return how many pairs a parcel has."""
+    return len(unpack(parcel)[-1])
+
+
+def first_of_each(pairs: Pairs, most: int) -> Pairs:
+    """Return the first pairs of each user, of ordered ones."""
+    starts = user_starts(pairs)
+    sizes = np.diff(starts, append=pairs.shape[1])
+    return pairs[:, np.arange(pairs.shape[1]) - np.repeat(starts, sizes) < most]
 
 
 def ranked(sent: NDArray[np.uint64], key: WorkerKey) -> Pairs:

@@ -9,8 +9,17 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dp_sips.engines.blocks import combine, value_blocks
+from dp_sips.engines.spark.block_sets import buckets_of
 from dp_sips.engines.spark.chunks import chunks_of
-from dp_sips.engines.spark.pairs import USER, Pairs, distinct, make_pairs, ranked, to_bytes
+from dp_sips.engines.spark.pairs import (
+    USER,
+    Pairs,
+    distinct,
+    first_of_each,
+    make_pairs,
+    ranked,
+    to_bytes,
+)
 from dp_sips.engines.spark.worker_key import WorkerKey
 from dp_sips.privacy.noise import Blocks
 from dp_sips.sources.base import Feed, Part, Source
@@ -92,10 +101,11 @@ class Encode:
     rows: Rows
     key: WorkerKey
     labels: NDArray[np.int32]
+    most: int | None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Stream parcels of `SCHEMA`."""
-        return parcels(map(self._pairs, self.rows.read(batches)), self.labels)
+        return parcels(map(self._pairs, self.rows.read(batches)), self.labels, self.most)
 
     def _pairs(self, batch: pa.RecordBatch) -> Pairs:
         users, *items = batch.columns
@@ -133,23 +143,26 @@ def unchunked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays(columns, names=["user", "tag", "low", "high"])
 
 
-def parcels(pieces: Iterable[Pairs], labels: NDArray[np.int32]) -> Iterator[pa.RecordBatch]:
-    """Gather pairs, and cut them into one parcel a bucket."""
+def parcels(
+    pieces: Iterable[Pairs], labels: NDArray[np.int32], most: int | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Gather pairs, and cut them into one parcel a bucket, with the first `most` of each user."""
     held: list[Pairs] = []
     for piece in pieces:
         held.append(piece)
         if sum(one.shape[1] for one in held) >= ROWS:
-            yield _cut(held, labels)
+            yield _cut(held, labels, most)
             held = []
     if held:
-        yield _cut(held, labels)
+        yield _cut(held, labels, most)
 
 
-def _cut(held: list[Pairs], labels: NDArray[np.int32]) -> pa.RecordBatch:
+def _cut(held: list[Pairs], labels: NDArray[np.int32], most: int | None) -> pa.RecordBatch:
     """Cut where buckets begin: a bucket is a range of users' words, and pairs are in that order."""
     pairs = distinct(np.concatenate(held, axis=1))
-    # In steps of 2³²: the order of pairs, and a bucket for every word.
-    buckets = (pairs[USER] >> np.uint64(32)) * np.uint64(len(labels)) >> np.uint64(32)
+    if most is not None:
+        pairs = first_of_each(pairs, most)
+    buckets = buckets_of(pairs[USER], len(labels))
     present, starts = np.unique(buckets, return_index=True)
     ends = [*starts[1:], pairs.shape[1]]
     cargo = [to_bytes(pairs[:, a:b]) for a, b in zip(starts, ends, strict=True)]

@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dp_sips.engines import blocks as blk
-from dp_sips.engines.spark.found import Found
+from dp_sips.engines.spark.block_sets import BlockSet
 from dp_sips.engines.spark.parcels import Rows, item_blocks, packed
 from dp_sips.engines.spark.worker_key import WorkerKey
 from dp_sips.privacy.noise import Blocks
@@ -60,7 +60,7 @@ class LookUp:
 
     rows: Rows
     key: WorkerKey
-    found: Found
+    found: BlockSet
     labels: NDArray[np.int32]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -68,7 +68,7 @@ class LookUp:
         for batch in self.rows.read(batches):
             columns = batch.columns[1:]
             blocks = item_blocks(columns, self.key)
-            rows = np.flatnonzero(self.found.contain(blocks))
+            rows = np.flatnonzero(self.found.places(blocks) >= 0)
             if len(rows):
                 yield self._parcels(columns, blocks, rows)
 
