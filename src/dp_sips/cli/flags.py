@@ -1,12 +1,16 @@
 """Flags that several commands share, and what becomes of them."""
 
 import argparse
+from dataclasses import fields
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
 from dp_sips.cli.parser import Parser
 from dp_sips.errors import UsageError
-from dp_sips.mechanisms import Mechanism, Sips
+from dp_sips.mechanisms import MECHANISMS, Gw, Mechanism, Sips, find_mechanism
+
+_MEANS: Final = {"rounds": Sips.name, "ratio": Sips.name, "histogram": Gw.name}
+"""The mechanism that a parameter alone means."""
 
 
 def add_privacy(parser: Parser) -> None:
@@ -22,19 +26,19 @@ def add_privacy(parser: Parser) -> None:
         type=int,
         metavar="N",
         help="how many items of a user count; more are left out at random "
-        "(default: 300, and 100 for the paper's mechanisms)",
+        "(default: 300, and 100 for most other mechanisms)",
     )
 
 
 def add_mechanism(parser: Parser) -> None:
-    """Add the mechanism and the parameters of sips."""
-    group = parser.add_argument_group("mechanism")
+    """Add the mechanism and its parameters."""
+    group = parser.add_argument_group("mechanism (dp-sips mechanisms lists all)")
     group.add_argument(
         "--mechanism",
         metavar="NAME",
         help="auto: the one that finds the most, cumulative or with few --max-items sips-rule "
         "(default); "
-        "sips: the paper's; weighted-gaussian: its baseline of one round",
+        "sips: the paper's; weighted-gaussian: its baseline of one round; and others",
     )
     group.add_argument("--rounds", type=int, metavar="N", help="rounds of sips (default: 3)")
     group.add_argument(
@@ -43,23 +47,41 @@ def add_mechanism(parser: Parser) -> None:
         metavar="R",
         help="a round's budget relative to the next one's, for sips (default: 1/3)",
     )
+    group.add_argument(
+        "--buffer",
+        type=float,
+        metavar="B",
+        help="an item is full at the threshold plus B times the noise, for dpsu, policy-laplace, "
+        "gw, mad and mad2r",
+    )
 
 
-def mechanism(name: str | None, args: argparse.Namespace) -> str | Mechanism:
-    """Return the mechanism that the flags describe; its parameters alone mean sips."""
-    given: dict[str, Any] = {
-        key: value
-        for key, value in (("rounds", args.rounds), ("ratio", args.ratio))
-        if value is not None
-    }
+def mechanism(name: str | None, args: argparse.Namespace, **more: Any) -> str | Mechanism:
+    """Return the mechanism that the flags, and more of its parameters, describe."""
+    flags = {flag: getattr(args, flag) for flag in ("rounds", "ratio", "buffer")} | more
+    given = {flag: value for flag, value in flags.items() if value is not None}
     if not given:
         return name or "auto"
-    if name not in {None, Sips.name}:
-        raise UsageError(
-            f"--{next(iter(given))} is for the mechanism sips, and this is {name!r}: "
-            "leave one of them out"
-        )
-    return Sips(**given)
+    chosen = name or next((_MEANS[flag] for flag in given if flag in _MEANS), "auto")
+    if chosen != "auto":
+        find_mechanism(chosen)  # or say what is meant
+    for flag in given:
+        owners = [kind.name for kind in MECHANISMS.values() if flag in _parameters(kind)]
+        if chosen not in owners:
+            raise UsageError(
+                f"--{flag} is for {_either(owners)}, and this is {chosen!r}: "
+                "leave it out, or choose another --mechanism"
+            )
+    return MECHANISMS[chosen](**given)
+
+
+def _parameters(kind: type[Any]) -> set[str]:
+    return {field.name for field in fields(kind)}
+
+
+def _either(names: list[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def _ratio(word: str) -> float:

@@ -13,6 +13,7 @@ from dp_sips.parameters import FOREIGN
 COMMANDS: Final = {
     "select": "release the items of a data set under differential privacy",
     "plan": "say beforehand what a release will do, without any data",
+    "mechanisms": "list the mechanisms, and what each is good for",
     "convert": "between (ρ, δ) of zCDP and (ε, δ) of differential privacy",
     "tokenize": "turn texts into words or n-grams, a row for each",
     "generate": "write the paper's synthetic data, at any size",
@@ -47,7 +48,7 @@ def top_parser() -> Parser:
     """Return the parser of what stands before a command: --help and --version."""
     parser = Parser("dp-sips", "Which groups may I publish? Differentially private selection.")
     parser.usage = "dp-sips COMMAND …"
-    listed = "\n".join(f"  {name:<10}{summary}" for name, summary in COMMANDS.items())
+    listed = "\n".join(f"  {name:<12}{summary}" for name, summary in COMMANDS.items())
     parser.epilog = (
         f"commands:\n{listed}\n\ndp-sips COMMAND --help explains one, with examples; "
         f"dp-sips demo is a good start.\n\n{_EXIT_CODES}"

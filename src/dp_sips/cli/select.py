@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dp_sips.cli.flags import add_mechanism, add_privacy, mechanism
+from dp_sips.cli.histogram import read_histogram
 from dp_sips.cli.parser import Parser
 from dp_sips.cli.streams import emit_json, say
 from dp_sips.cli.summary import summary
@@ -42,6 +43,7 @@ def configure(parser: Parser) -> None:
     _add_input(parser)
     add_privacy(parser)
     add_mechanism(parser)
+    _add_histogram(parser)
     _add_output(parser)
     _add_engine(parser)
 
@@ -58,7 +60,7 @@ def run(args: argparse.Namespace) -> None:
         delta=args.delta,
         rho=args.rho,
         max_items=args.max_items,
-        mechanism=mechanism(args.mechanism, args),
+        mechanism=mechanism(args.mechanism, args, histogram=_histogram(args)),
         engine=_engine(args),
         nulls=args.nulls,
         text=args.text,
@@ -92,6 +94,21 @@ def _add_input(parser: Parser) -> None:
         help="error (default), drop such rows, or group null items as an item of their own",
     )
     group.add_argument("--text", action="store_true", help="read columns of CSV files as text")
+
+
+def _add_histogram(parser: Parser) -> None:
+    parser.add_argument(
+        "--histogram",
+        metavar="FILE",
+        help="for gw: public frequencies that say which item of a user is its favourite; a file "
+        "with the item columns and a column 'count'. It must not come from the data",
+    )
+
+
+def _histogram(args: argparse.Namespace) -> dict[Any, int] | None:
+    if args.histogram is None:
+        return None
+    return read_histogram(args.histogram, args.item, text=args.text)
 
 
 def _add_output(parser: Parser) -> None:

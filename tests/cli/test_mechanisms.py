@@ -1,0 +1,131 @@
+"""dp-sips mechanisms, and the flags of mechanisms."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dp_sips
+from dp_sips.cli.mechanisms import AUTO
+from dp_sips.mechanisms import MECHANISMS
+
+ENOUGH = ("--epsilon", "1", "--delta", "1e-5")
+
+
+class TestList:
+    def test_a_line_for_each(self, run: Any) -> None:
+        ran = run("mechanisms")
+        assert (ran.code, ran.err) == (0, "")
+        lines = {line.split()[0]: line for line in ran.out.split("\n\n")[0].splitlines()}
+        assert list(lines) == list(MECHANISMS)
+        for name, kind in MECHANISMS.items():
+            assert ("sequential" if kind.sequential else "parallel") in lines[name]
+            assert kind.noise in lines[name]
+            assert kind.good_for in lines[name]
+
+    def test_json(self, run: Any) -> None:
+        shown = {row["name"]: row for row in json.loads(run("mechanisms", "--json").out)}
+        assert shown.keys() == MECHANISMS.keys()
+        assert not shown["dpsu"]["parallel"]
+        assert shown["sips"]["noise"] == "Gaussian"
+        assert [name for name, row in shown.items() if row["auto"]] == sorted(
+            dict(AUTO), key=list(MECHANISMS).index
+        )
+
+    @pytest.mark.parametrize(
+        ("name", "asked"),
+        [
+            ("cumulative", {"epsilon": 1.0}),
+            ("cumulative", {"rho": 0.1, "max_items": 80}),
+            ("sips-rule", {"epsilon": 1.0, "max_items": 79}),
+            ("sips-rule", {"epsilon": 1.0, "max_items": 2}),
+            ("sips", {"rho": 0.1, "max_items": 79}),
+            ("single", {"epsilon": 1.0, "max_items": 1}),
+        ],
+    )
+    def test_auto_is_as_it_says(self, name: str, asked: dict[str, Any]) -> None:
+        assert dp_sips.plan("auto", delta=1e-5, **asked).mechanism.name == name
+        assert name in dict(AUTO)
+
+
+class TestFlags:
+    @pytest.mark.parametrize("name", ["dpsu", "policy-laplace", "gw", "mad", "mad2r"])
+    def test_buffer(self, run: Any, name: str) -> None:
+        flags = ("plan", name, *ENOUGH, "--buffer", "1.5", "--json")
+        kind: Any = MECHANISMS[name]
+        expected = dp_sips.plan(kind(buffer=1.5), epsilon=1.0, delta=1e-5)
+        assert json.loads(run(*flags).out)["rounds"] == json.loads(json.dumps(expected.table()))
+
+    @pytest.mark.parametrize(
+        ("words", "message"),
+        [
+            (("--buffer", "1"), ("--buffer is for", "dpsu", "'auto'")),
+            (("sips", "--buffer", "1"), ("--buffer is for", "dpsu", "'sips'")),
+            (("dpsu", "--rounds", "2"), ("--rounds is for", "sips", "'dpsu'")),
+            (("--rounds", "2", "--buffer", "1"), ("--buffer is for", "'sips'")),
+            (("dpsv", "--buffer", "1"), ("unknown mechanism 'dpsv'", "dpsu")),
+            (("dpsu", "--buffer", "-1"), ("buffer must be at least 0", "-1")),
+            (("dpsu", "--buffer", "inf"), ("buffer must be", "inf")),
+            (("single", "--max-items", "2"), ("max_items=1", "got 2")),
+        ],
+        ids=str,
+    )
+    def test_bad_usage(self, run: Any, words: Any, message: Any) -> None:
+        assert run("plan", *words, *ENOUGH).refused(*message)
+
+
+class TestSelect:
+    @pytest.mark.parametrize("name", ["mad", "mad2r", "dpsu", "policy-laplace", "gw", "single"])
+    def test_mechanisms_run(self, select: Any, name: str) -> None:
+        ran = select("--mechanism", name, "--json", "--quiet")
+        shown = json.loads(ran.out)
+        assert ran.code == 0
+        assert set(shown["items"]) <= {"jam", "rice", "tea"}
+        assert shown["items"]
+        assert shown["certificate"]["mechanism"]["name"] == name
+
+    @pytest.mark.parametrize("name", ["dpsu", "policy-laplace", "gw"])
+    def test_turns_are_not_for_spark(self, select: Any, name: str) -> None:
+        ran = select("--mechanism", name, "--engine", "spark", "--quiet")
+        assert ran.refused(f"{name} goes through the users one after the other", "memory")
+
+
+class TestHistogram:
+    @staticmethod
+    def file(tmp_path: Path, text: str) -> Path:
+        path = tmp_path / "public.csv"
+        path.write_text(text)
+        return path
+
+    def test_favourites_are_public(self, select: Any, tmp_path: Path) -> None:
+        """Everybody backs jam until it is full, then tea."""
+        path = self.file(tmp_path, "item,count\ntea,5\njam,9\nunknown,7\ntea,1\n")
+        flags = ("--histogram", path, "--buffer", "400", "--json", "--quiet")
+        shown = json.loads(select(*flags).out)
+        assert shown["items"] == ["jam"]
+        assert shown["certificate"]["mechanism"] == {"name": "gw", "buffer": 400, "histogram": 3}
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("item\njam\n", ("count", "public.csv")),
+            ("word,count\njam,1\n", ("item", "public.csv")),
+            ("item,count\njam,x\n", ("'count' must have whole numbers", "string")),
+            ("item,count\njam,1.5\n", ("count",)),
+            ("item,count\njam,-1\n", ("counts from 0 to", "-1", "jam")),
+            ("item,count\njam,\ntea,3\n", ("null",)),
+        ],
+        ids=str,
+    )
+    def test_bad_files(self, select: Any, tmp_path: Path, text: str, message: Any) -> None:
+        path = self.file(tmp_path, text)
+        assert select("--histogram", path, "--quiet").refused(*message)
+
+    def test_no_file(self, select: Any) -> None:
+        assert select("--histogram", "nowhere.csv").refused("nowhere.csv")
+
+    def test_is_for_gw(self, select: Any, tmp_path: Path) -> None:
+        path = self.file(tmp_path, "item,count\ntea,5\n")
+        ran = select("--histogram", path, "--mechanism", "sips", "--quiet")
+        assert ran.refused("--histogram is for gw", "'sips'")
