@@ -44,7 +44,7 @@ def mean_yield(  # noqa: PLR0917
     path: Path, mechanism: str, epsilon: float, delta: float, max_items: int, runs: int
 ) -> float:
     """Return the mean number of items released, with fresh noise each time."""
-    return statistics.mean(
+    return statistics.fmean(
         dp_sips.select_partitions(
             path,
             user="user",

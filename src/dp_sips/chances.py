@@ -2,13 +2,23 @@
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_sips.privacy.adaptive import WIDE_BITS
 from dp_sips.privacy.policy import Proportional
 from dp_sips.privacy.weights import UNIT, Weights, weight
-from dp_sips.rounds import AnyRound, EvidenceRound, FoldRound, LaplaceRound, Round, RuleRound
+from dp_sips.rounds import (
+    AdaptiveRound,
+    AnyRound,
+    EvidenceRound,
+    FoldRound,
+    LaplaceRound,
+    Round,
+    RuleRound,
+)
 
 Floats = NDArray[np.float64]
 
@@ -21,6 +31,9 @@ def chances(rounds: Sequence[AnyRound], holders: Floats, items: int) -> Floats:
     """
     if isinstance(rounds[0], FoldRound | LaplaceRound):
         return _by_payment(rounds[0], holders, items)
+    spread = [r for r in rounds if isinstance(r, AdaptiveRound)]
+    if spread:
+        return _by_spread(spread, holders, items)
     evident = [r for r in rounds if isinstance(r, EvidenceRound)]
     if evident:
         weights = holders.astype(np.uint64) * weight(items, evident[0].step_bits) / UNIT
@@ -44,6 +57,41 @@ def _by_payment(step: FoldRound | LaplaceRound, holders: Floats, items: int) -> 
     lacking = (step.threshold - weights) / step.scale
     tail = np.exp(-np.abs(lacking)) / 2
     return np.where(lacking > 0, tail, 1 - tail)
+
+
+def _by_spread(rounds: Sequence[AdaptiveRound], holders: Floats, items: int) -> Floats:
+    """Return the chance where only this one of the holders' items is popular.
+
+    Of two rounds, the first may release the item, drop it, or tell the second how well it does.
+    """
+    from scipy.special import ndtr
+
+    first, *later = rounds
+    weights = _spread_weights(first, holders, items, 0.0)
+    missed = ndtr((first.threshold - weights) / first.sigma)
+    if not later:
+        return np.asarray(1 - missed)
+    second, found = later[0], 1 - missed
+    edges = [e for e in second.spread.edges if e < first.threshold]
+    cells = [first.drop or -math.inf, *edges, first.threshold]
+    for low, high in pairwise(cells):
+        odds = ndtr((high - weights) / first.sigma) - ndtr((low - weights) / first.sigma)
+        again = _spread_weights(second, holders, items, low)
+        found += np.maximum(odds, 0) * ndtr((again - second.threshold) / second.sigma)
+    return np.asarray(np.minimum(found, 1))
+
+
+def _spread_weights(step: AdaptiveRound, holders: Floats, items: int, evidence: float) -> Floats:
+    """Return the weight of an item with this evidence, each of whose holders has `items` items."""
+    size, spread = np.array([items]), step.spread
+    alone = np.zeros(items, dtype=np.int64)
+    initial = holders.astype(np.uint64) * spread.first(size, alone)[0]
+    signals = spread.signal(initial, np.full(len(holders), evidence))
+    given = np.empty(len(holders))
+    for n, signal in enumerate(signals):
+        alone[0] = signal
+        given[n] = spread.second(size, alone)[0]
+    return holders * given / 2.0**WIDE_BITS
 
 
 def _missed(step: Round | RuleRound, weights: Weights) -> Floats:

@@ -1,6 +1,6 @@
 """Chances of release, against closed forms and against releases.
 
-Simulations are exact binomial tests with a false-alarm rate of `ALPHA`; there are nine.
+Simulations are exact binomial tests with a false-alarm rate of `ALPHA`; there are eighteen.
 """
 
 import math
@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 from scipy.special import ndtr
 
-from dp_sips import MemoryEngine, Sips, plan, select_partitions
+from dp_sips import Mad, Mad2R, MemoryEngine, Sips, plan, select_partitions
 from dp_sips.chances import binomial
 from dp_sips.mechanisms import Cumulative
 
@@ -133,3 +133,22 @@ def test_binomial(trials: int, chance: float) -> None:
     values, odds = binomial(trials, chance)
     assert odds.sum() == pytest.approx(1)
     assert odds == pytest.approx(stats.binom.pmf(values, trials, chance), rel=1e-6, abs=1e-300)
+
+
+@pytest.mark.parametrize("mechanism", [Mad(), Mad2R(), Mad2R(share=0.4)], ids=repr)
+@pytest.mark.parametrize("users", [18, 25, 60])
+def test_adaptive_rounds_of_users_with_one_item(mechanism: Mad, users: int) -> None:
+    copies = 4000
+    budget: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5}
+    found = simulated(mechanism, users, 1, copies, **budget)
+    chance = plan(mechanism, **budget).release_probability(users)
+    assert stats.binomtest(found, copies, chance).pvalue > ALPHA
+
+
+def test_adaptive_rounds_of_users_with_more_items() -> None:
+    """Dropping what is hopeless only helps the others: the chance is a lower bound."""
+    made = plan("mad2r", epsilon=1.0, delta=1e-5)
+    found = [made.release_probability(users, 9) for users in (10, 40, 80, 160, 320)]
+    assert found == sorted(found)
+    assert 0 < found[0] < 0.05
+    assert found[-1] > 0.99
