@@ -48,7 +48,7 @@ def _batch_rows(file: pq.ParquetFile, schema: pa.Schema) -> int:
     needed = [n for n in leaves if file.schema.column(n).path.split(".")[0] in schema.names]
     groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
     size = sum(group.column(n).total_uncompressed_size for group in groups for n in needed)
-    return max(1, min(ROWS, _BATCH_BYTES * file.metadata.num_rows // max(size, 1)))
+    return max(1, min(ROWS, int(_BATCH_BYTES * file.metadata.num_rows // max(size, 1))))
 
 
 def _encoded_texts(file: pq.ParquetFile, schema: pa.Schema) -> list[str]:
