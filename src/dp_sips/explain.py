@@ -36,9 +36,9 @@ def _rounds(plan: Plan) -> str:
     rules = [r.rule for r in plan.rounds if isinstance(r, RuleRound)]
     if rules and isinstance(rules[0], SingleRule):
         return (
-            "One item of each user counts. An item is released with a probability that depends on\n"
-            "the number of its users alone, the highest that the promise allows: one half from\n"
-            f"{rules[0].median:.0f} users on."
+            "One item of each user counts. An item is released with a probability that\n"
+            "depends on the number of its users alone, the highest that the promise\n"
+            f"allows: one half from {rules[0].median:.0f} users on."
         )
     if rules:
         return "\n".join(

@@ -35,9 +35,9 @@ That is not so for favourites, and it takes care: one user more can fill an item
 user moves on to one that nobody had paid before. With payments of any size, as published, one user
 can so bring several items to life through others, with weights that sum up to 1, and the published
 threshold, made for a single item of weight 1, does not cover that: for t items of weight 1/t, δ is
-exceeded by a factor of up to t·e^(−ε(1−1/t)). Here Γ is a whole number, so all weights are: H moves
-by 1 in a single place, and at most one item of weight 1 comes to life (an example is in
-tests/privacy/test_policy.py).
+exceeded by a factor of up to t·e^(−ε(1−1/t)), for users in a given order (an example is in
+tests/privacy/test_policy.py). Here Γ is a whole number, so all weights are: H moves by 1 in a
+single place, and at most one item of weight 1 comes to life.
 
 **Rounding.** H and Γ are integers in units of 2^-unit_bits. The proportional payments are rounded
 down to units after an arithmetic whose relative error is below 2⁻⁴⁹, so each user's map is off by
