@@ -30,6 +30,7 @@ from dp_sips.privacy.evidence import (
     lattice_loss,
 )
 from dp_sips.privacy.guarantee import (
+    LARGEST_EPSILON,
     Guarantee,
     JointGuarantee,
     PlainGuarantee,
@@ -316,7 +317,7 @@ def _pure(asked: Asked, loss: float, tail: float) -> tuple[float, float]:
 
 def _left(asked: Asked, loss: float, tail: float) -> tuple[float, float]:
     """Return the ε and δ that are left for exact arithmetic, after the sampler's part."""
-    epsilon, delta = asked["epsilon"], asked["delta"]
+    epsilon, delta = min(asked["epsilon"], LARGEST_EPSILON), asked["delta"]
     for name, value, part in (("epsilon", epsilon, loss), ("delta", delta, tail)):
         if value <= part:
             raise UsageError(f"{name} must be above {part}, the sampler's part, got {value}")

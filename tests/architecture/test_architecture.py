@@ -232,6 +232,7 @@ class TestLaziness:
 class TestSurface:
     def test_all_is_pinned(self) -> None:
         assert dp_sips.__all__ == [
+            "AdaptiveRound",
             "Budget",
             "Cumulative",
             "DpSipsError",
@@ -242,6 +243,8 @@ class TestSurface:
             "Gw",
             "InputError",
             "LaplaceRound",
+            "Mad",
+            "Mad2R",
             "MemoryEngine",
             "OutputError",
             "Plan",

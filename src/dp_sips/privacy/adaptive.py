@@ -11,7 +11,7 @@ not adaptive. So u loses what w(u) has above τ, and the holders spread α of it
 W(u) is 1/√d, or less for items that are expected to do well and more for the others (`_own`), with
 b_min/√d ≤ W(u) ≤ b_max/√d and ΣW(u)² ≤ 1.
 
-Theorem. One user more moves the weights by an L2 norm of at most 1.
+Guarantee: one user more moves the weights by an L2 norm of at most 1.
 
 Proof. A user that is not adaptive adds W. Let an adaptive one join, with d items. Write t(u) =
 w(u)·r(u) = max(0, w(u) − τ) for what u loses, and Δ for what the new user changes: 0 ≤ Δt(u) ≤ 1/d
@@ -32,9 +32,9 @@ W + α·e/d_max with e ≤ 1 − t/d. That is at most b_max/√t: for x = t/d, (
 every user gets weight, so no other item comes to life.
 
 **Two rounds** (MAD2R). The second round's sets and biases depend on the first round's noisy
-weights, as in every adaptive composition: given those, the theorem holds for it. The biases come in
-five steps, so that only which of a few intervals a noisy weight lies in goes on; `cells` says by how
-much that can enlarge the sampler's part.
+weights, as in every adaptive composition: given those, the guarantee holds for it. Biases come in
+five steps, so that only which of a few intervals a noisy weight lies in goes on; `cells` says by
+how much that can enlarge the sampler's part.
 
 **Rounding.** r has 48 bits, weights have units of 2⁻⁴⁶ and are rounded down. One user can change
 what others give, and the rounding with it: by two units of each of at most d_max items of each of

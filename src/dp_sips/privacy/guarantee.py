@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from dp_sips.privacy.rule import ReleaseRule, rule_delta, rule_epsilon
 from dp_sips.privacy.search import boundary
 
 _LARGEST_EPSILON = 10_000.0
+LARGEST_EPSILON: Final = 28.0
+"""A larger ε counts as this one: up to here the sampler's tails are as small as accounted for."""
+
 # An ε below this is reported as this: nobody can tell it from zero.
 _LEAST_EPSILON = 1e-9
 # Items that may be touched through others, and −log of the chance that their errors add up to more.
@@ -83,7 +87,7 @@ class Guarantee:
         return min(1.0, delta * (1 + self.sampler_loss) + self.sampler_tail)
 
     def _rest(self, epsilon: float) -> float:
-        rest = check_epsilon(epsilon) - self.sampler_loss
+        rest = min(check_epsilon(epsilon), LARGEST_EPSILON) - self.sampler_loss
         if rest <= 0:
             raise UsageError(
                 f"epsilon must be above {self.sampler_loss}, the sampler's part, got {epsilon}"
