@@ -34,8 +34,8 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--memory", default="3g")
     options = parser.parse_args()
-    print("| rows | workers | | seconds | of COUNT(DISTINCT) | µs per row | items |")
-    print("|---|---|---|---|---|---|---|")
+    print("| rows | workers | | seconds | of COUNT(DISTINCT) | of sips | µs per row | items |")
+    print("|---|---|---|---|---|---|---|---|")
     for rows in options.rows:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "synthetic.parquet"
@@ -58,6 +58,7 @@ def _measure(spark: SparkSession, path: Path, workers: int, repeats: int) -> Non
         "COUNT(DISTINCT)": lambda: _count_distinct(frame),
         "weighted-gaussian": lambda: _ours(frame, "weighted-gaussian"),
         "sips": lambda: _ours(frame, "sips"),
+        "auto": lambda: _ours(frame, "auto"),
     }
     times: dict[str, list[float]] = {name: [] for name in contenders}
     counts = {name: run() for name, run in contenders.items()}  # warm up
@@ -66,11 +67,11 @@ def _measure(spark: SparkSession, path: Path, workers: int, repeats: int) -> Non
             start = time.perf_counter()
             run()
             times[name].append(time.perf_counter() - start)
-    yardstick = statistics.median(times["COUNT(DISTINCT)"])
-    for name, measured in times.items():
-        seconds = statistics.median(measured)
+    medians = {name: statistics.median(measured) for name, measured in times.items()}
+    for name, seconds in medians.items():
+        of_count, of_sips = (seconds / medians[other] for other in ("COUNT(DISTINCT)", "sips"))
         print(
-            f"| {rows:,} | {workers} | {name} | {seconds:.2f} | {seconds / yardstick:.2f}× "
+            f"| {rows:,} | {workers} | {name} | {seconds:.2f} | {of_count:.2f}× | {of_sips:.2f}× "
             f"| {seconds / rows * 1e6:.2f} | {counts[name]:,} |",
             flush=True,
         )

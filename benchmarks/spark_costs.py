@@ -1,6 +1,8 @@
 """What a run moves, by Spark's own metrics, against the cost model of docs/scale.md.
 
-python benchmarks/spark_costs.py --rows 300000 1000000 3000000
+    python benchmarks/spark_costs.py --rows 300000 1000000 3000000
+
+Bytes of a pair and of a sum are fitted to all sizes but the last, and then predict that one.
 """
 
 import argparse
@@ -10,18 +12,17 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (as all of Spark's users call it)
 from spark_cluster import cluster
 
-from dp_sips import select_partitions
+from dp_sips.engines.spark import SparkEngine
+from dp_sips.engines.spark.packing import unpack
+from dp_sips.privacy.noise import Key
 from dp_sips.progress import Progress
+from dp_sips.sources import open_source
 from dp_sips.synthetic import write_synthetic
-
-PAIR, SUM = 8.3, 12.6
-"""Bytes of a pair of integers in the exchange by user, and of a sum in one by item, compressed."""
 
 
 @dataclass(frozen=True)
@@ -33,20 +34,41 @@ class Exchange:
     tasks: int
 
 
+@dataclass(frozen=True)
+class Run:
+    """What a run has, and what its first two exchanges moved."""
+
+    rows: int
+    pairs: int
+    items: int
+    sums: int
+    by_user: Exchange
+    by_item: Exchange
+
+
 def main() -> None:
-    """Print a row for each exchange of each size."""
+    """Print a row for each size, with what the other sizes predict for the last."""
     warnings.simplefilter("ignore", FutureWarning)
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, nargs="+", default=[300_000, 1_000_000, 3_000_000])
     options = parser.parse_args()
-    print("| rows | pairs | items | exchange | tasks | records | MB | model, MB |")
-    print("|---|---|---|---|---|---|---|---|")
+    runs = []
+    print("| rows | pairs | items | tasks | by user, MB | a pair | tasks | sums | MB | a sum |")
+    print("|---|---|---|---|---|---|---|---|---|---|", flush=True)
     for rows in options.rows:
         with tempfile.TemporaryDirectory() as folder:
-            _measure(Path(folder), rows)
+            runs.append(_measure(Path(folder), rows))
+            _show(runs[-1])
+    *fitted, last = runs
+    pair = sum(run.by_user.size for run in fitted) / sum(run.pairs for run in fitted)
+    one = sum(run.by_item.size for run in fitted) / sum(run.sums for run in fitted)
+    print(
+        f"\nFitted to the others: {pair:.1f} bytes a pair, {one:.1f} a sum. For the last: "
+        f"{pair * last.pairs / 1e6:.2f} MB by user, {one * last.sums / 1e6:.2f} MB a round."
+    )
 
 
-def _measure(folder: Path, rows: int) -> None:
+def _measure(folder: Path, rows: int) -> Run:
     path = folder / "synthetic.parquet"
     with path.open("wb") as sink:
         write_synthetic(sink, users=round(rows / 57.7), seed=0, progress=Progress(show=False))
@@ -64,17 +86,20 @@ def _measure(folder: Path, rows: int) -> None:
             frame = spark.read.parquet(str(path)).repartition(8).persist()
             sizes = _sizes(frame)
             before = len(list(_exchanges(events)))
-            settings: dict[str, Any] = {
-                "rho": 0.1,
-                "delta": 1e-5,
-                "mechanism": "sips",
-                "progress": False,
-            }
-            select_partitions(frame, user="user", item="item", **settings)
+            sums = _first_round(frame)
             found = list(_exchanges(events))[before:]
         finally:
             spark.stop()
-    _show(sizes, [exchange for exchange in found if exchange.size > 1000])  # noqa: PLR2004
+    return Run(*sizes, sums, *[exchange for exchange in found if exchange.size > 1000])  # noqa: PLR2004
+
+
+def _first_round(frame: DataFrame) -> int:
+    """Load and weigh as a run does, and count the partial sums that meet by item."""
+    source = open_source(frame, user="user", item="item", nulls="error")
+    loaded = SparkEngine().load(source, 100, Key.fresh(), Progress(show=False))
+    parcels = loaded.weigh(100).toArrow()["parcel"]
+    loaded.close()
+    return sum(len(unpack(parcel.as_buffer())[0]) for parcel in parcels)
 
 
 def _sizes(frame: DataFrame) -> tuple[int, int, int]:
@@ -84,16 +109,14 @@ def _sizes(frame: DataFrame) -> tuple[int, int, int]:
     return row[0], row[1], row[2]
 
 
-def _show(sizes: tuple[int, int, int], found: list[Exchange]) -> None:
-    rows, pairs, items = sizes
-    for number, exchange in enumerate(found):
-        name = f"round {number}" if number else "by user"
-        model = exchange.records * SUM if number else pairs * PAIR
-        print(
-            f"| {rows:,} | {pairs:,} | {items:,} | {name} | {exchange.tasks} "
-            f"| {exchange.records:,} | {exchange.size / 1e6:.2f} | {model / 1e6:.2f} |",
-            flush=True,
-        )
+def _show(run: Run) -> None:
+    user, item = run.by_user, run.by_item
+    print(
+        f"| {run.rows:,} | {run.pairs:,} | {run.items:,} | {user.tasks} | {user.size / 1e6:.2f} "
+        f"| {user.size / run.pairs:.1f} | {item.tasks} | {run.sums:,} | {item.size / 1e6:.2f} "
+        f"| {item.size / run.sums:.1f} |",
+        flush=True,
+    )
 
 
 def _exchanges(folder: Path) -> Iterator[Exchange]:

@@ -1,6 +1,7 @@
 """Spark tables in, Spark tables out; bad input as in the memory engine; nothing left behind."""
 
 import datetime as dt
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -171,6 +172,31 @@ def test_plans_are_shown_on_request(spark: Any, capsys: Any) -> None:
     shown = capsys.readouterr()
     assert "MapInArrow" in shown.err
     assert shown.out == ""
+
+
+def test_progress_is_shown_round_by_round(spark: Any, capsys: Any) -> None:
+    frame = spark.createDataFrame(words())
+    select_partitions(frame, progress=True, **NAMES, **TEST | {"mechanism": "sips"})
+    shown = capsys.readouterr().err
+    assert "laying out by user" in shown
+    for done in range(4):
+        assert re.search(rf"rounds.* {done}\.00/3\.00", shown)
+
+
+def test_skew(spark: Any) -> None:
+    """One user with most items, one item of every user, and items that only one user has."""
+    random = np.random.default_rng(3)
+    one_user = [(0, item) for item in range(20_000)]
+    one_item = [(user, 7) for user in range(1, 20_000)]
+    singles = [(int(user), 10**6 + n) for n, user in enumerate(random.integers(1, 900, 20_000))]
+    users, items = zip(*(one_user + one_item + singles), strict=True)
+    data = pa.table({"u": users, "i": items})
+    for mechanism in ("sips", Cumulative(rounds=4)):
+        options = {**NAMES, **TEST, "mechanism": mechanism, "max_items": 50}
+        released = select_partitions(spark.createDataFrame(data), **options).items
+        expected = select_partitions(data, **options).items
+        assert [row.i for row in released.collect()] == expected["i"].to_pylist()
+        assert 7 in expected["i"].to_pylist()
 
 
 def test_options_are_checked() -> None:

@@ -1,5 +1,6 @@
 """No Java, wrong Java, no cluster at the address, no PySpark: said at once, and what to do."""
 
+import os
 import subprocess
 import sys
 import time
@@ -56,6 +57,21 @@ def test_no_cluster_at_the_address() -> None:
     assert (
         told == "no Spark cluster answers at spark://127.0.0.1:1: start one, or check the address\n"
     )
+
+
+def test_the_command_line_is_quiet(tmp_path: Path) -> None:
+    """Neither Java nor PySpark says anything beside the command's own words."""
+    table = tmp_path / "data.csv"
+    table.write_text("u,i\n" + "".join(f"{user},a\n" for user in range(200)))
+    flags = "--user u --item i --epsilon 1 --delta 1e-5 --engine spark --master local[1]"
+    done = subprocess.run(
+        [sys.executable, "-m", "dp_sips", "select", str(table), *flags.split()],
+        capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": _source()},
+    )  # fmt: skip
+    assert done.stdout.split() == ["i", "a"]
+    first, second = done.stderr.splitlines()
+    assert first == "Released 1 item."
+    assert second.startswith("Guarantee: (1, 1e-05)-differential privacy")
 
 
 def test_no_pyspark(monkeypatch: Any) -> None:

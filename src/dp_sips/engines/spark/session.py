@@ -6,10 +6,15 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dp_sips.errors import UsageError
@@ -30,7 +35,28 @@ def find_session(master: str | None) -> SparkSession:
         # Spark would take the first python3 of the path, which need not be this one.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("dp-sips").master(master)
-    return builder.config("spark.log.level", "OFF").getOrCreate()
+    builder = builder.config("spark.ui.showConsoleProgress", "false")
+    # Of pandas, PySpark uses nothing here: Arrow is all that crosses.
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+    with _java_speaks_when_asked():
+        return builder.config("spark.log.level", "OFF").getOrCreate()
+
+
+@contextmanager
+def _java_speaks_when_asked() -> Iterator[None]:
+    """Start Java with a file for its stderr: what it says there matters only if it fails."""
+    with tempfile.TemporaryFile() as said:
+        stderr = os.dup(2)
+        os.dup2(said.fileno(), 2)
+        try:
+            yield
+        except PySparkException as error:
+            said.seek(0)
+            last = said.read().decode(errors="replace").strip().splitlines()[-1:]
+            raise UsageError(f"Spark did not start: {''.join(last) or error}") from error
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
 
 
 def _check_java() -> None:
