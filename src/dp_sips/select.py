@@ -1,43 +1,24 @@
-"""select_partitions: the one loop that every parallel mechanism of the field is."""
+"""select_partitions: the one loop that every mechanism of the field is."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
-from typing import Any, cast
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from dp_sips.engines import find_engine
-from dp_sips.engines.base import Contributions, Engine, Turns
+from dp_sips.engines.base import Contributions, Engine
 from dp_sips.engines.liking import public_liking
 from dp_sips.errors import UsageError
 from dp_sips.mechanisms import Mechanism
 from dp_sips.parameters import refuse_unknown
 from dp_sips.plan import Plan
 from dp_sips.plan import plan as make_plan
-from dp_sips.privacy.adaptive import WIDE_BITS
-from dp_sips.privacy.decide import (
-    Decide,
-    decide,
-    decide_and_note,
-    decide_by_rule,
-    decide_on_evidence,
-    decide_with_laplace,
-    noise_for_round,
-)
-from dp_sips.privacy.noise import Key, Scrambler
+from dp_sips.privacy.decide import noise_for_round
+from dp_sips.privacy.noise import Key
 from dp_sips.privacy.policy import Liking
 from dp_sips.progress import Progress
-from dp_sips.rounds import (
-    AdaptiveRound,
-    AnyRound,
-    EvidenceRound,
-    FoldRound,
-    LaplaceRound,
-    RuleRound,
-)
+from dp_sips.running import run_round
 from dp_sips.selection import Selection
 from dp_sips.sorting import sorted_items
 from dp_sips.sources import Source, open_source
@@ -105,71 +86,11 @@ def select_partitions(
     )
     with _freed(contributions):
         for index, step in enumerate(shown.steps("rounds", plan.rounds, len(plan.rounds))):
-            _run_round(contributions, step, noise_for_round(key, index), liking)
+            run_round(contributions, step, noise_for_round(key, index), liking)
         released = sorted_items(contributions.released(), source.item_schema)
 
     facts = {"nulls": nulls, "items": _describe(released)}
     return Selection(source.restore(released), plan, not key.is_test, facts)
-
-
-def _run_round(
-    contributions: Contributions, step: AnyRound, noise: Scrambler, liking: Liking | None = None
-) -> None:
-    """Weigh, decide, remove: one round, on whatever engine holds the contributions."""
-    if isinstance(step, FoldRound | LaplaceRound):
-        paid = cast("Turns", contributions).fold(step.policy, step.max_items, liking)
-        contributions.remove(contributions.decide(paid, _judge_of_payments(step, noise)))
-        return
-    if isinstance(step, AdaptiveRound):
-        _run_adaptive_round(contributions, step, noise)
-        return
-    weights = contributions.weigh(step.max_items, step.step_bits)
-    if isinstance(step, EvidenceRound):
-        judge = partial(
-            decide_on_evidence,
-            share=step.share,
-            spent=step.spent,
-            sigma=step.sigma,
-            threshold=step.threshold,
-            drop=step.drop,
-            scrambler=noise,
-        )
-        released, hopeless = contributions.decide_on_evidence(weights, judge)
-        contributions.remove(released)
-        contributions.drop(hopeless)
-    elif isinstance(step, RuleRound):
-        by_rule = partial(decide_by_rule, rule=step.rule, scrambler=noise)
-        contributions.remove(contributions.decide(weights, by_rule))
-    else:
-        verdict = partial(decide, sigma=step.sigma, threshold=step.threshold, scrambler=noise)
-        contributions.remove(contributions.decide(weights, verdict))
-
-
-def _run_adaptive_round(
-    contributions: Contributions, step: AdaptiveRound, noise: Scrambler
-) -> None:
-    """Weigh in two passes, the second of which sees what the first has summed up."""
-    spread = step.spread
-    level: dict[str, Any] = {"sigma": step.sigma, "threshold": step.threshold}
-    initial = contributions.spread(spread.first, step.max_items)
-    weights = contributions.spread(spread.second, step.max_items, initial, spread.signal)
-    if step.drop is None:
-        verdict = partial(decide, **level, scrambler=noise, unit_bits=WIDE_BITS)
-        contributions.remove(contributions.decide(weights, verdict))
-        return
-    judge = partial(decide_and_note, **level, drop=step.drop, scrambler=noise, unit_bits=WIDE_BITS)
-    released, hopeless = contributions.decide_on_evidence(weights, judge)
-    contributions.remove(released)
-    contributions.drop(hopeless)
-
-
-def _judge_of_payments(step: FoldRound | LaplaceRound, noise: Scrambler) -> Decide:
-    unit_bits = step.policy.unit_bits
-    if isinstance(step, FoldRound):
-        judge: Callable[..., NDArray[np.bool_]] = partial(decide, sigma=step.sigma)
-    else:
-        judge = partial(decide_with_laplace, scale=step.scale)
-    return partial(judge, threshold=step.threshold, scrambler=noise, unit_bits=unit_bits)
 
 
 def _refuse_turns(plan: Plan, runner: Engine) -> None:

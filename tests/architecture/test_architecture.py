@@ -40,8 +40,9 @@ ALLOWED: dict[str, set[str]] = {
     "selection": {"plan", "privacy"},
     "engines": {"errors", "privacy", "progress", "sources"},
     "sorting": {"engines"},
+    "running": {"engines", "privacy", "rounds"},
     "select": {
-        "engines", "errors", "mechanisms", "parameters", "plan", "privacy", "progress", "rounds",
+        "engines", "errors", "mechanisms", "parameters", "plan", "privacy", "progress", "running",
         "selection", "sorting", "sources", "text",
     },
     "__init__": {

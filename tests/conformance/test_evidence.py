@@ -23,7 +23,7 @@ from dp_sips.privacy.evidence import STEP_BITS
 from dp_sips.privacy.noise import Key, gaussian
 from dp_sips.progress import Progress
 from dp_sips.rounds import EvidenceRound
-from dp_sips.select import _run_round
+from dp_sips.running import run_round
 from dp_sips.sources import open_source
 
 SETTINGS = settings(
@@ -198,7 +198,7 @@ def test_any_evidence_stays_with_its_item(any_engine: Any) -> None:
             return inner(weights, noting)
 
         loaded.decide_on_evidence = spy
-        _run_round(loaded, step, noise_for_round(key, index))
+        run_round(loaded, step, noise_for_round(key, index))
         loaded.decide_on_evidence = inner
     assert set(noted) == set(seen)
     for item, values in seen.items():

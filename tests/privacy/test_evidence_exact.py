@@ -34,7 +34,7 @@ from dp_sips.privacy.noise import Key
 from dp_sips.privacy.weights import UNIT, weight
 from dp_sips.progress import Progress
 from dp_sips.rounds import EvidenceRound
-from dp_sips.select import _run_round
+from dp_sips.running import run_round
 from dp_sips.sources import open_source
 
 Floats = NDArray[np.float64]
@@ -356,7 +356,7 @@ def run(rounds: Any, data: Any, max_items: int) -> list[int]:
     source = open_source(data, user="u", item="i", nulls="error")
     loaded = MemoryEngine().load(source, max_items, key, Progress(show=False), cut=True)
     for index, step in enumerate(rounds):
-        _run_round(loaded, step, noise_for_round(key, index))
+        run_round(loaded, step, noise_for_round(key, index))
     items: Any = loaded.released()["i"].to_pylist()
     return list(items)
 
