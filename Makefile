@@ -1,4 +1,4 @@
-# Both commands set up all that they need in .venv: make demo, make test.
+# All commands set up what they need in .venv: make demo, make test, make paper.
 
 PYTHON ?= python3
 VENV := .venv
@@ -7,7 +7,7 @@ STAMP := $(VENV)/installed
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench paper clean
 
 demo: $(STAMP)
 	$(BIN)/dp-sips demo
@@ -23,6 +23,12 @@ lint: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/against_duckdb.py
+
+# The paper's evaluation: make paper DATA=DIR, or make paper QUICK=1 on generated data alone.
+OUT ?= $(if $(QUICK),build/paper,docs/paper)
+paper: $(STAMP)
+	$(BIN)/python experiments/paper.py --out $(OUT) $(if $(QUICK),--quick) $(if $(DATA),--data $(DATA))
+	$(BIN)/python experiments/check_page.py $(OUT)/index.html
 
 $(STAMP): pyproject.toml constraints.txt $(wildcard src/dp_sips/engines/memory/*.pyx src/dp_sips/engines/memory/*.pxd)
 	$(PYTHON) -m venv $(VENV)

@@ -1,0 +1,1 @@
+"""The paper's evaluation section, from data to page; `experiments/paper.py` runs it."""

@@ -1,0 +1,51 @@
+"""The numbers of a run, read back from its folder: the page and the claims see nothing else."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from measuring import Estimate
+
+from evaluation.points import Point, load, load_rows
+
+
+@dataclass(frozen=True)
+class Results:
+    """A folder of CSV files, and what they say."""
+
+    folder: Path
+
+    def points(self, experiment: str, data: str = "", mechanism: str = "") -> list[Point]:
+        """Return an experiment's points; of one data set or mechanism, where named."""
+        return [
+            point
+            for point in load(self.folder / f"{experiment}.csv")
+            if data in {"", point.data} and mechanism in {"", point.mechanism}
+        ]
+
+    def rows(self, name: str) -> list[dict[str, str]]:
+        """Return a table that is not made of points."""
+        return load_rows(self.folder / f"{name}.csv")
+
+    def run(self) -> dict[str, Any]:
+        """Return what is known about the run itself."""
+        found: dict[str, Any] = json.loads((self.folder / "run.json").read_text(encoding="utf-8"))
+        return found
+
+    def accuracy(self) -> dict[str, dict[str, Estimate]]:
+        """Return the accuracy table: by data set, then by mechanism."""
+        table: dict[str, dict[str, Estimate]] = {}
+        for point in self.points("accuracy"):
+            table.setdefault(point.data, {})[point.mechanism] = point.estimate
+        return table
+
+    def likeness(self) -> dict[str, str]:
+        """Return which of the paper's data sets each one is, or stands in for."""
+        return {
+            row["data"]: row["role"]
+            .removeprefix("stands in for ")
+            .replace("the paper's", row["data"])
+            for row in self.rows("datasets")
+            if row["role"] != "not in the paper"
+        }

@@ -1,0 +1,84 @@
+"""Mechanisms run several times: how many items came out, with an interval, and as tables."""
+
+import csv
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from scipy.stats import t as student
+
+import dp_sips
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One number from several runs, and the interval that goes with it."""
+
+    value: float
+    low: float
+    high: float
+    runs: int
+
+    @classmethod
+    def mean(cls, values: Sequence[float]) -> Self:
+        """Return the mean with its 95 % confidence interval, by Student's t."""
+        mean, half = statistics.fmean(values), 0.0
+        if len(values) > 1:
+            spread = statistics.stdev(values) / len(values) ** 0.5
+            half = float(student.ppf(0.975, len(values) - 1)) * spread
+        return cls(mean, mean - half, mean + half, len(values))
+
+    @classmethod
+    def median(cls, values: Sequence[float]) -> Self:
+        """Return the median between the smallest and the largest: for times."""
+        return cls(statistics.median(values), min(values), max(values), len(values))
+
+    @property
+    def half(self) -> float:
+        """Half of the interval's length."""
+        return (self.high - self.low) / 2
+
+    def __str__(self) -> str:
+        return f"{self.value:,.0f} ± {self.half:,.0f}"
+
+
+def items_released(data: Any, how: Mapping[str, Any], seed: int | None = None) -> int:
+    """Run a mechanism once; a seed makes it repeatable, for tables that can be made again."""
+    test: dict[str, Any] = {} if seed is None else {"seed": seed, "insecure_test": True}
+    fixed: dict[str, Any] = {"user": "user", "item": "item", "progress": False}
+    return int(dp_sips.select_partitions(data, **fixed, **test, **how).items.num_rows)
+
+
+def mean_items(data: Any, how: Mapping[str, Any], seeds: Iterable[int | None]) -> Estimate:
+    """Run a mechanism once for each seed; None is fresh noise."""
+    return Estimate.mean([items_released(data, how, seed) for seed in seeds])
+
+
+Rows = Mapping[str, Mapping[str, Estimate]]
+"""Estimates by data set and mechanism; a mechanism that did not run has none."""
+
+
+def markdown(rows: Rows, caption: str) -> str:
+    """Return a Markdown table: a line for each data set, a column for each mechanism."""
+    columns = list(dict.fromkeys(who for row in rows.values() for who in row))
+    lines = [
+        f"{caption}\n",
+        "| data | " + " | ".join(columns) + " |",
+        "|---" * (len(columns) + 1) + "|",
+        *(
+            f"| {name} | " + " | ".join(str(row.get(who, "–")) for who in columns) + " |"
+            for name, row in rows.items()
+        ),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def write_csv(path: Path, rows: Rows) -> None:
+    """Write one line for each data set and mechanism."""
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["data", "mechanism", "mean", "half_interval", "runs"])
+        for name, row in rows.items():
+            writer.writerows([name, who, e.value, e.half, e.runs] for who, e in row.items())
