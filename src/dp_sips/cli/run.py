@@ -6,6 +6,7 @@ failure. Every error is one line on stderr.
 
 import re
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
 
@@ -20,6 +21,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command, by default that of this process, and return its exit code."""
     if argv is not None:
         return _guarded(list(argv))
+    # Arrow is all that we use of PySpark's ways to Python.
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     code = _guarded(sys.argv[1:])
     if code != DONE:
         # Arrow's threads may still be reading, and Python aborts when it ends beneath them.

@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,8 +35,6 @@ def find_session(master: str | None) -> SparkSession:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("dp-sips").master(master)
     builder = builder.config("spark.ui.showConsoleProgress", "false")
-    # Of pandas, PySpark uses nothing here: Arrow is all that crosses.
-    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     with _java_speaks_when_asked():
         return builder.config("spark.log.level", "OFF").getOrCreate()
 
