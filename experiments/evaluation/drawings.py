@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 import dp_sips
 from evaluation import style
 
-_USERS, _ITEMS = 420, 24
+_USERS, _ITEMS = 330, 24
 _RHO, _DELTA = 0.1, 1e-5
 
 
@@ -38,8 +38,8 @@ def histograms() -> Figure:
 
 
 def _example() -> NDArray[np.bool_]:
-    """Return who holds what: the k-th item is held by about 0.8/k^0.8 of the users."""
-    chances = 0.8 / np.arange(1, _ITEMS + 1) ** 0.8
+    """Return who holds what: the k-th item is held by about 0.95/k^0.85 of the users."""
+    chances = 0.95 / np.arange(1, _ITEMS + 1) ** 0.85
     return np.random.default_rng(1).random((_USERS, _ITEMS)) < chances
 
 

@@ -11,12 +11,12 @@ from evaluation.points import Point
 
 def epsilon(points: list[Point]) -> Figure:
     """Items against ε, a panel for each data set."""
-    return _yield_panels(points, "ε (δ ≈ 5e-5)")
+    return _yield_panels(points, "ε (δ ≈ 5e-5)", "{:g}")
 
 
 def delta(points: list[Point]) -> Figure:
     """Items against δ."""
-    return _yield_panels(points, "δ (ε = 0.62)")
+    return _yield_panels(points, "δ (ε = 0.62)", "{:.0e}")
 
 
 def ratio(points: list[Point]) -> Figure:
@@ -47,8 +47,12 @@ def users(points: list[Point]) -> Figure:
         each.plot(
             [p.x for p in line], per_user, color=colour, marker=marker, linestyle=dashes, label=name
         )
-    whole.set(xscale="log", yscale="log", xlabel="users", ylabel="seconds, reading included")
-    each.set(xscale="log", xlabel="users", ylabel="µs for each user", ylim=(0, None))
+    whole.set(yscale="log", xlabel="users", ylabel="seconds, reading included")
+    each.set(xlabel="users", ylabel="µs for each user", ylim=(0, None))
+    whole.yaxis.set_major_formatter("{x:g}")
+    whole.yaxis.set_minor_formatter("{x:g}")
+    for axes in (whole, each):
+        _log_ticks(axes, points, "{:,.0f}")
     whole.legend()
     return figure
 
@@ -63,15 +67,25 @@ def workers(points: list[Point]) -> Figure:
     return _bars(points, "worker")
 
 
-def _yield_panels(points: list[Point], label: str) -> Figure:
+def _yield_panels(points: list[Point], label: str, form: str) -> Figure:
     by_data = _by(points, lambda p: p.data)
     figure, panels = style.new_figure(len(by_data), width=4.2 * max(len(by_data), 1.4))
     for axes, (data, here) in zip(panels, by_data.items(), strict=True):
         for name, line in _by(here, lambda p: p.mechanism).items():
             _line(axes, line, style.LINES[name], name)
-        axes.set(title=data, xscale="log", xlabel=label, ylabel="items released", ylim=(0, None))
+        axes.set(title=data, xlabel=label, ylabel="items released", ylim=(0, None))
+        axes.yaxis.set_major_formatter("{x:,.0f}")
+        _log_ticks(axes, here, form)
     panels[0].legend()
     return figure
+
+
+def _log_ticks(axes: Any, points: Iterable[Point], form: str) -> None:
+    """Let the axis grow by factors, with a tick at each value that was measured."""
+    ticks = sorted({point.x for point in points})
+    axes.set_xscale("log")
+    axes.set_xticks(ticks, [form.format(tick) for tick in ticks], rotation=30, fontsize=8)
+    axes.set_xticks([], minor=True)
 
 
 def _relative(points: list[Point], label: str, shaded: tuple[float, float]) -> Figure:
