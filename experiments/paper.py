@@ -24,7 +24,8 @@ def main() -> None:
     folder = None if options.quick else find_data(options.data)
     failed = []
     if not options.page:
-        evaluation = Evaluation(scale, folder, options.cache or default_cache(), options.out)
+        cache = options.cache or default_cache()
+        evaluation = Evaluation(scale, folder, cache, options.out, options.remark)
         failed = evaluation.run(options.only)
     print(write_page(options.out))
     if failed:
@@ -41,6 +42,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--only", nargs="+", default=[], choices=list(EXPERIMENTS), help="measure these alone"
     )
+    parser.add_argument("--remark", default="", help="what the page is to say of the machine")
     parser.add_argument("--page", action="store_true", help="measure nothing")
     return parser.parse_args()
 

@@ -21,7 +21,11 @@ STYLES = {
     "auto": ("#D55E00", "o"),
     "sips-rule": ("#009E73", "s"),
     "sips": ("#0072B2", "^"),
+    "mad2r": ("#CC79A7", "D"),
+    "dpsu": ("#E69F00", "P"),
     "weighted-gaussian": ("#666666", "v"),
+    "gw": ("#56B4E9", "X"),
+    "policy-laplace": ("#000000", "."),
 }
 
 

@@ -293,6 +293,8 @@ def _speed_up(
 
 def _conversions(results: Results) -> Verdict:
     rows = results.rows("conversions")
+    if not rows:
+        return _unmeasured("no conversions")
     delta = max(abs(float(r["delta"]) / float(r["delta_paper"]) - 1) for r in rows)
     alpha = [r for r in rows if abs(float(r["alpha"]) - float(r["alpha_paper"])) > 1e-3]
     apart = ", ".join(

@@ -17,12 +17,13 @@ from evaluation.surroundings import surroundings
 
 @dataclass
 class Evaluation:
-    """A run: its size, where its data is, and where its numbers go."""
+    """A run: its size, where its data is, where its numbers go, and a remark on the machine."""
 
     scale: Scale
     folder: Path | None
     cache: Path
     out: Path
+    remark: str = ""
     sources: list[Source] = field(default_factory=list)
 
     def run(self, names: list[str]) -> list[str]:
@@ -33,6 +34,7 @@ class Evaluation:
 
     def _run_one(self, name: str) -> bool:
         start = time.perf_counter()
+        self._note(name, 0.0, "not finished")
         trouble = ""
         try:
             EXPERIMENTS[name](self)
@@ -50,8 +52,9 @@ class Evaluation:
         before = json.loads(path.read_text()) if path.exists() else {}
         experiments = before.get("experiments", {})
         experiments[name] = {"seconds": seconds, "trouble": trouble, **surroundings()}
+        remark = {"remark": self.remark or before.get("remark", "")}
         seeds = {"seeds": self.scale.seeds, "repeats": self.scale.repeats}
-        whole = {"files": self.scale.files, **seeds, "experiments": experiments}
+        whole = {"files": self.scale.files, **remark, **seeds, "experiments": experiments}
         path.write_text(json.dumps(whole, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

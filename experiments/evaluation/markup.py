@@ -10,7 +10,7 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 STYLE = """
 :root { color-scheme: light; }
 body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff;
-  max-width: 62rem; margin: 2rem auto; padding: 0 1.2rem; }
+  max-width: 66rem; margin: 2rem auto; padding: 0 1.2rem; }
 h1 { font-size: 1.9rem; line-height: 1.2; margin-bottom: .3rem; }
 h2 { margin-top: 2.6rem; border-bottom: 2px solid #0072b2; padding-bottom: .2rem; }
 h3 { margin: 2rem 0 .3rem; }
@@ -18,10 +18,10 @@ p.note, figcaption, small { color: #555; }
 nav a { margin-right: 1rem; }
 table { border-collapse: collapse; font-size: .85rem; margin: .8rem 0; width: 100%;
   font-variant-numeric: tabular-nums; }
-th, td { padding: .3rem .55rem; border-bottom: 1px solid #ddd; text-align: left;
+th, td { padding: .3rem .45rem; border-bottom: 1px solid #ddd; text-align: left;
   vertical-align: top; }
 th { background: #f3f6f9; }
-td.number, th.number { text-align: right; white-space: nowrap; }
+td.number, th.number { text-align: right; } td.number { white-space: nowrap; }
 td small { display: block; } td.number small { white-space: nowrap; }
 td.claim { width: 30%; }
 figure { margin: 1rem 0; }
@@ -74,10 +74,13 @@ def number(text: str, below: str = "") -> str:
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table; rows are cells, and the head follows the first row's alignment."""
     listed = [list(row) for row in rows]
+    if not listed:
+        return paragraph("Nothing was measured.", "note")
     kinds = [' class="number"' if 'class="number"' in c else "" for c in listed[0]]
     names = "".join(f"<th{kind}>{escape(n)}</th>" for n, kind in zip(head, kinds, strict=True))
     lines = [f"<tr>{''.join(row)}</tr>" for row in listed]
-    return f'<div class="wide"><table><tr>{names}</tr>\n' + "\n".join(lines) + "</table></div>"
+    top = f"<tr>{names}</tr>\n" if any(head) else ""
+    return f'<div class="wide"><table>{top}' + "\n".join(lines) + "</table></div>"
 
 
 def figure(svg: str, caption: str) -> str:

@@ -105,7 +105,7 @@ def _about(results: Results) -> Iterator[str]:
         yield paragraph("A quick run: generated data alone. It tests this page, not the paper.")
     facts = {
         "Date": last["date"],
-        "Machine": f"{last['machine']}; shared with other work while this was measured",
+        "Machine": f"{last['machine']}{run['remark'] and '; ' + run['remark']}",
         "System": last["system"],
         "Versions": last["versions"],
         "Seeds": f"{', '.join(map(str, run['seeds']))}: one run each, wherever items are counted; "
@@ -130,6 +130,12 @@ def _claims(results: Results) -> Iterator[str]:
         + ", ".join(f"{count} {status}" for status, count in counts.items())
         + ". Data sets that stand in for the paper's are named as themselves."
     )
+    if small := results.small_parts():
+        yield paragraph(
+            f"Less than 5 % of the paper's users are in {', '.join(small)}: so few that most items "
+            "are out of any mechanism's reach, and mechanisms differ less.",
+            "note",
+        )
     yield table(
         ["the paper's claim", "found", ""],
         [
@@ -147,7 +153,8 @@ def _data(results: Results) -> Iterator[str]:
     yield heading(2, "Data sets", "data")
     yield paragraph(
         "Users, rows and vocabulary as counted here, and below as the paper prints them. The "
-        "paper's rows are documents, ours words."
+        "paper's rows are documents, ours words. Files that were prepared for this project have "
+        "the counts that the registry expects, unless noted."
     )
     rows = results.rows("datasets")
     yield table(
@@ -194,24 +201,29 @@ def _accuracy(results: Results) -> Iterator[str]:
         "implies. DPSU and GW have a buffer of 5 deviations (scales) of their noise: the paper "
         "does not print its own."
     )
-    lines = []
+    small = results.small_parts()
+    lines: list[list[str]] = []
+    told: set[str] = set()
     for data, row in accuracy.items():
         like = likeness.get(data, "")
-        theirs = printed.ACCURACY.get(like, {})
-        role = (
-            f"stands in for {like}" if like and like != data else "" if like else "not the paper's"
-        )
-        cells = [
-            number(str(row.get(name, "–")), f"paper {theirs[name]:,}" if name in theirs else "")
-            for name in columns
-        ]
-        lines.append([cell(data, role), *cells])
+        theirs = {} if data in small else printed.ACCURACY.get(like, {})
+        told.update({like} if theirs else ())
+        role = {"": "not in the paper", data: ""}.get(like, f"stands in for {like}")
+        lines.append([cell(data, role), *_beside({n: str(e) for n, e in row.items()}, theirs)])
     for data, theirs in printed.ACCURACY.items():
-        if data not in likeness.values() or data not in {likeness.get(d) for d in accuracy}:
-            blank = [number("–", f"paper {theirs[n]:,}" if n in theirs else "") for n in columns]
-            lines.append([cell(data, "missing"), *blank])
+        if data not in told:
+            ours = dict.fromkeys(columns, "–")
+            lines.append([cell(data, "whole: not here"), *_beside(ours, theirs)])
     yield table(["data set", *columns], lines)
     yield heading(2, "Figures", "figures")
+
+
+def _beside(ours: dict[str, str], theirs: dict[str, int]) -> list[str]:
+    """Return our numbers with the paper's below."""
+    return [
+        number(text, f"paper {theirs[name]:,}" if name in theirs else "")
+        for name, text in ours.items()
+    ]
 
 
 def _figures(results: Results, *names: str) -> Iterator[str]:

@@ -17,7 +17,9 @@ class Results:
     folder: Path
 
     def points(self, experiment: str, data: str = "", mechanism: str = "") -> list[Point]:
-        """Return an experiment's points; of one data set or mechanism, where named."""
+        """Return an experiment's points, if it came to its end; some of them, where named."""
+        if self.run()["experiments"].get(experiment, {"trouble": "never run"})["trouble"]:
+            return []
         return [
             point
             for point in load(self.folder / f"{experiment}.csv")
@@ -49,3 +51,13 @@ class Results:
             for row in self.rows("datasets")
             if row["role"] != "not in the paper"
         }
+
+    def small_parts(self) -> list[str]:
+        """Return data sets with less than 5 % of the users of the paper's that they are part of."""
+        counted = {row["data"]: row["counted_users"] for row in self.rows("datasets")}
+        paper = {row["data"]: row["paper_users"] for row in self.rows("datasets")}
+        return [
+            data
+            for data, like in self.likeness().items()
+            if counted[data] and int(counted[data]) < 0.05 * int(paper[like])
+        ]
