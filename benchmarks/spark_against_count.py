@@ -1,7 +1,7 @@
 """dp-sips on Spark against Spark's own COUNT(DISTINCT) per item, on the same cached input.
 
     python benchmarks/spark_against_count.py --rows 1000000 10000000 50000000
-    python benchmarks/spark_against_count.py --rows 10000000 --workers 1 2
+    python benchmarks/spark_against_count.py --rows 10000000 --workers 1 2 --only sips
 
 Each size runs on a standalone cluster on loopback, one core a worker. Medians, after a warm-up.
 """
@@ -33,6 +33,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, nargs="+", default=[2])
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--memory", default="3g")
+    parser.add_argument("--only", action="append", help="a contender; all unless named")
     options = parser.parse_args()
     print("| rows | workers | | seconds | of COUNT(DISTINCT) | of sips | µs per row | items |")
     print("|---|---|---|---|---|---|---|---|")
@@ -46,12 +47,12 @@ def main() -> None:
                 with cluster(workers, memory=options.memory) as running:
                     spark = running.session(spark_executor_memory=options.memory)
                     try:
-                        _measure(spark, path, workers, options.repeats)
+                        _measure(spark, path, workers, options)
                     finally:
                         spark.stop()
 
 
-def _measure(spark: SparkSession, path: Path, workers: int, repeats: int) -> None:
+def _measure(spark: SparkSession, path: Path, workers: int, options: argparse.Namespace) -> None:
     frame = spark.read.parquet(str(path)).repartition(8).persist()
     rows = frame.count()
     contenders: dict[str, Callable[[], int]] = {
@@ -60,18 +61,22 @@ def _measure(spark: SparkSession, path: Path, workers: int, repeats: int) -> Non
         "sips": lambda: _ours(frame, "sips"),
         "auto": lambda: _ours(frame, "auto"),
     }
+    contenders = {name: contenders[name] for name in options.only or contenders}
     times: dict[str, list[float]] = {name: [] for name in contenders}
     counts = {name: run() for name, run in contenders.items()}  # warm up
-    for _ in range(repeats):
+    for _ in range(options.repeats):
         for name, run in contenders.items():
             start = time.perf_counter()
             run()
             times[name].append(time.perf_counter() - start)
     medians = {name: statistics.median(measured) for name, measured in times.items()}
     for name, seconds in medians.items():
-        of_count, of_sips = (seconds / medians[other] for other in ("COUNT(DISTINCT)", "sips"))
+        of_count, of_sips = (
+            f"{seconds / medians[other]:.2f}×" if other in medians else ""
+            for other in ("COUNT(DISTINCT)", "sips")
+        )
         print(
-            f"| {rows:,} | {workers} | {name} | {seconds:.2f} | {of_count:.2f}× | {of_sips:.2f}× "
+            f"| {rows:,} | {workers} | {name} | {seconds:.2f} | {of_count} | {of_sips} "
             f"| {seconds / rows * 1e6:.2f} | {counts[name]:,} |",
             flush=True,
         )

@@ -33,7 +33,8 @@ class SparkFiles:
 
 def open_frame(data: Any, columns: Columns) -> SparkFeed:
     """Take the needed columns of a frame; a pandas-on-Spark frame is one, too."""
-    frame = data.to_spark() if hasattr(data, "to_spark") else data
+    # A frame of Spark Connect has any attribute that one asks for: each may be a column.
+    frame = data if isinstance(data, DataFrame) else data.to_spark()
     needed = _needed(frame, columns, _LABEL)
     fields = [_item_field(field) for field in needed.schema.fields[1:]]
 
