@@ -39,7 +39,7 @@ def open_frame(data: Any, columns: Columns) -> SparkFeed:
     fields = [_item_field(field) for field in needed.schema.fields[1:]]
 
     def restore(items: pa.Table) -> DataFrame:
-        return frame.sparkSession.createDataFrame(items, StructType(fields))  # type: ignore[no-any-return]
+        return frame.sparkSession.createDataFrame(items, StructType(fields))
 
     return _feed(needed, _LABEL, restore)
 
