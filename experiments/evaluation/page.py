@@ -95,6 +95,7 @@ def _body(results: Results) -> Iterator[str]:
 def _about(results: Results) -> Iterator[str]:
     run = results.run()
     last = list(run["experiments"].values())[-1]
+    dates = [note["date"] for note in run["experiments"].values()]
     yield paragraph(
         "Every table and figure of the evaluation in “DP-SIPS: A simpler, more scalable mechanism "
         "for differentially private partition selection” (Swanberg, Desfontaines and Haney, PoPETs "
@@ -104,7 +105,7 @@ def _about(results: Results) -> Iterator[str]:
     if not run["files"]:
         yield paragraph("A quick run: generated data alone. It tests this page, not the paper.")
     facts = {
-        "Date": last["date"],
+        "Date": f"{min(dates)} to {max(dates)}",
         "Machine": f"{last['machine']}{run['remark'] and '; ' + run['remark']}",
         "System": last["system"],
         "Versions": last["versions"],

@@ -21,7 +21,7 @@ from evaluation.printed import MAIN
 from evaluation.scale import Scale
 from evaluation.sources import Source, choose
 
-SPARK_USERS = 200_000
+SPARK_USERS = 50_000
 _PARALLEL = ("Weighted Gaussian", "SIPS")
 _Name = TypeVar("_Name")
 
