@@ -20,10 +20,10 @@ from evaluation.scale import FULL, quick
 def main() -> None:
     """Measure, then write the page."""
     options = _options()
-    scale = quick(options.users) if options.quick else FULL
-    folder = None if options.quick else find_data(options.data)
     failed = []
     if not options.page:
+        scale = quick(options.users) if options.quick else FULL
+        folder = None if options.quick else find_data(options.data)
         cache = options.cache or default_cache()
         evaluation = Evaluation(scale, folder, cache, options.out, options.remark)
         failed = evaluation.run(options.only)
