@@ -50,7 +50,7 @@ def users(points: list[Point]) -> Figure:
     whole.set(yscale="log", xlabel="users", ylabel="seconds, reading included")
     each.set(xlabel="users", ylabel="µs for each user", ylim=(0, None))
     whole.yaxis.set_major_formatter("{x:g}")
-    whole.yaxis.set_minor_formatter("{x:g}")
+    whole.yaxis.set_minor_formatter("")
     for axes in (whole, each):
         _log_ticks(axes, points, "{:,.0f}")
     whole.legend()
