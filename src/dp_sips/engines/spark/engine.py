@@ -117,6 +117,7 @@ class SparkContributions:
         self._judged: Held | None = None
         self._stale: list[Held] = []
         self._seen = False
+        self._left: int | None = None
 
     def lay_out(self) -> None:
         """Read the source: one exchange by user."""
@@ -165,7 +166,11 @@ class SparkContributions:
         old = self._judged
         judge = JudgeEvidence(decide, self._labels)
         self._judged = self._hold(weights.mapInArrow(judge, verdicts.SCHEMA))
-        outcome = self._outcome(self._judged.table.where(f"kind IN ({RELEASED}, {COUNTS})"))
+        # Those to drop come along where they are sure to be few enough: a job less.
+        few = self._left is not None and self._left <= self._engine.broadcast_items
+        kinds = f"{RELEASED}, {COUNTS}" + (f", {DROPPED}" if few else "")
+        outcome = self._outcome(self._judged.table.where(f"kind IN ({kinds})"))
+        self._left = outcome.kept
         if old is not None:
             self._let_go(old)
         return outcome.released, outcome
@@ -188,7 +193,8 @@ class SparkContributions:
         if self._most is not None and outcome.kept <= min(gone, most):
             self._keep_only(self._blocks(table, KEPT))
         elif gone <= most:
-            self._take_out(self._blocks(table, DROPPED))
+            here = len(outcome.hopeless) == outcome.dropped
+            self._take_out(outcome.hopeless if here else self._blocks(table, DROPPED))
         else:
             dropped = table.where(f"kind = {DROPPED}")
             self._join_away(dropped.mapInArrow(verdicts.block_rows, verdicts.BLOCKS))

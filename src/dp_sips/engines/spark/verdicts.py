@@ -62,11 +62,19 @@ class JudgeEvidence:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the driver learns of a round: how many items were judged, and those to release."""
+    """What the driver learns of a round.
+
+    Attributes:
+        items: How many items were judged.
+        dropped: How many of them are to drop.
+        released: Those to release.
+        hopeless: Those to drop, where they came along.
+    """
 
     items: int
     dropped: int
     released: Blocks
+    hopeless: Blocks
 
     @property
     def kept(self) -> int:
@@ -78,7 +86,8 @@ class Outcome:
         """Read rows of `SCHEMA`."""
         counts = [unpack(parcel.as_buffer()) for parcel in _of_kind(rows, COUNTS)]
         items, dropped = (sum(int(count[n][0]) for count in counts) for n in range(2))
-        return cls(items, dropped, blocks_of(_of_kind(rows, RELEASED)))
+        released, hopeless = (blocks_of(_of_kind(rows, kind)) for kind in (RELEASED, DROPPED))
+        return cls(items, dropped, released, hopeless)
 
 
 def _of_kind(rows: pa.Table, kind: int) -> pa.ChunkedArray:
