@@ -106,7 +106,8 @@ def chromium() -> str:
     """Return the browser's path; installed now, if it is missing and this may install it."""
     found = _which()
     if not found and shutil.which("apt-get") and os.geteuid() == 0:
-        path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"  # where Debian's tools look for theirs
+        # Debian's tools look for theirs there.
+        path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
         quiet = os.environ | {"DEBIAN_FRONTEND": "noninteractive", "PATH": path}
         for step in (("update",), ("install", "--yes", "--no-install-recommends", "chromium")):
             subprocess.run(["apt-get", "--quiet", *step], check=False, env=quiet)
