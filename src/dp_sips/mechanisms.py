@@ -221,7 +221,7 @@ class Mad2R(Mad):
     composition: str = "exact"
 
     name: ClassVar[str] = "mad2r"
-    good_for: ClassVar[str] = "the best published parallel mechanism, for comparison"
+    good_for: ClassVar[str] = "two adaptive rounds, on any cluster"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -257,7 +257,7 @@ class Dpsu:
     default_max_items: ClassVar[int] = 100
     sequential: ClassVar[bool] = True
     noise: ClassVar[str] = "Gaussian"
-    good_for: ClassVar[str] = "the strongest published baseline, on one machine"
+    good_for: ClassVar[str] = "short lists, on one machine: a strong baseline"
 
     def __post_init__(self) -> None:
         check_buffer(self.buffer)
