@@ -9,10 +9,9 @@ a row for each data set and budget, and says how often "auto" was below "sips".
 import argparse
 import csv
 import itertools
-import statistics
 from pathlib import Path
 
-import dp_sips
+from measuring import mean_items
 
 BUDGETS = [(1.765, 4.96e-5), (1.0, 1e-5), (0.5, 1e-6)]
 SIZES = [10, 30, 100, 300, 1000]
@@ -30,33 +29,15 @@ def main() -> None:
     rows = []
     for name, (epsilon, delta), size in itertools.product(names, BUDGETS, SIZES):
         path = options.data / f"{name}.parquet"
+        privacy = {"epsilon": epsilon, "delta": delta, "max_items": size}
         auto, sips = (
-            mean_yield(path, mechanism, epsilon, delta, size, options.runs)
-            for mechanism in ("auto", "sips")
+            mean_items(path, {"mechanism": who, **privacy}, [None] * options.runs).value
+            for who in ("auto", "sips")
         )
         rows.append((name, epsilon, delta, size, auto, sips))
         print(*rows[-1], f"{auto / max(sips, 1):.3f}", flush=True)
         if options.out:
             write(options.out, rows, options.runs)
-
-
-def mean_yield(  # noqa: PLR0917
-    path: Path, mechanism: str, epsilon: float, delta: float, max_items: int, runs: int
-) -> float:
-    """Return the mean number of items released, with fresh noise each time."""
-    return statistics.fmean(
-        dp_sips.select_partitions(
-            path,
-            user="user",
-            item="item",
-            mechanism=mechanism,
-            epsilon=epsilon,
-            delta=delta,
-            max_items=max_items,
-            progress=False,
-        ).items.num_rows
-        for _ in range(runs)
-    )
 
 
 def write(out: Path, rows: list[tuple[str, float, float, int, float, float]], runs: int) -> None:

@@ -4,15 +4,11 @@ python experiments/yield_figure.py --file imdb.parquet --out docs/yield.svg
 """
 
 import argparse
-import statistics
-import tempfile
 from pathlib import Path
 
 import matplotlib.pyplot as plt
-
-import dp_sips
-from dp_sips.progress import Progress
-from dp_sips.synthetic import write_synthetic
+from datasets import synthetic
+from measuring import mean_items
 
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0)
 DELTA = 1e-5
@@ -36,13 +32,15 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--runs", type=int, default=5)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        file = options.file or _synthetic(Path(folder) / "synthetic.parquet")
-        figure, axes = plt.subplots(figsize=(7, 4.2))
-        for mechanism, (colour, marker) in STYLES.items():
-            means = [_mean(file, mechanism, epsilon, options.runs) for epsilon in EPSILONS]
-            print(mechanism, dict(zip(EPSILONS, means, strict=True)), flush=True)
-            axes.plot(EPSILONS, means, color=colour, marker=marker, label=mechanism)
+    file = options.file or synthetic(100_000)
+    figure, axes = plt.subplots(figsize=(7, 4.2))
+    for mechanism, (colour, marker) in STYLES.items():
+        means = [
+            mean_items(file, how | {"mechanism": mechanism}, [None] * options.runs).value
+            for how in ({"epsilon": epsilon, "delta": DELTA} for epsilon in EPSILONS)
+        ]
+        print(mechanism, dict(zip(EPSILONS, means, strict=True)), flush=True)
+        axes.plot(EPSILONS, means, color=colour, marker=marker, label=mechanism)
     axes.set_xscale("log", base=2)
     axes.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
     axes.set_xlabel(f"ε (δ = {DELTA:g})")
@@ -52,28 +50,6 @@ def main() -> None:
     axes.legend(frameon=False)
     figure.tight_layout()
     figure.savefig(options.out)
-
-
-def _synthetic(path: Path) -> Path:
-    with path.open("wb") as sink:
-        write_synthetic(sink, 100_000, seed=0, progress=Progress())
-    return path
-
-
-def _mean(file: Path, mechanism: str, epsilon: float, runs: int) -> float:
-    counts = [
-        dp_sips.select_partitions(
-            file,
-            user="user",
-            item="item",
-            epsilon=epsilon,
-            delta=DELTA,
-            mechanism=mechanism,
-            progress=False,
-        ).items.num_rows
-        for _ in range(runs)
-    ]
-    return float(statistics.mean(counts))
 
 
 if __name__ == "__main__":

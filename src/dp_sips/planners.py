@@ -183,9 +183,10 @@ def _mad2r(mechanism: Mad2R, max_items: int, asked: Asked) -> Terms:
     loss, tail = cascade_loss(2), cascade_tail(2)
     while True:
         first, second = _two_rounds(mechanism, max_items, asked, loss, tail)
-        levels = (first.threshold, first.drop or 0.0, *second.spread.edges)
+        assert first.drop is not None
+        levels = (first.threshold, first.drop, *second.spread.edges)
         needed = cascade_loss(1 + cells(levels, first.sigma))
-        if needed <= loss or "rho" in asked:
+        if needed <= loss:
             break
         loss = 1.01 * needed
     spent = compose(Budget(r.rho, r.delta) for r in (first, second))
@@ -271,7 +272,8 @@ def _policy_laplace(mechanism: PolicyLaplace, max_items: int, asked: Asked) -> T
     scale = _up(sensitivity(L1, bits, max_items) / epsilon)
     policy = Proportional(L1, round(target(scale) * 2**bits), bits)
     level = laplace_threshold(scale, delta, max_items)
-    return _laplace(LaplaceRound(epsilon, delta, scale, level, max_items, policy), loss, tail)
+    step = LaplaceRound(epsilon, delta, scale, level, max_items, policy)
+    return Terms((step,), _plain(epsilon, delta, loss, tail))
 
 
 def _gw(mechanism: Gw, max_items: int, asked: Asked) -> Terms:
@@ -283,12 +285,12 @@ def _gw(mechanism: Gw, max_items: int, asked: Asked) -> Terms:
     target = min(level + mechanism.buffer * scale, MOST_USERS)  # no item has more weight
     policy = Favourite(max(1, round(target)))
     step = LaplaceRound(epsilon, delta, scale, level, max_items, policy)
-    return replace(_laplace(step, loss, tail), counts=mechanism.histogram is None)
+    counts = mechanism.histogram is None
+    return Terms((step,), _plain(epsilon, delta, loss, tail), counts=counts)
 
 
-def _laplace(step: LaplaceRound, loss: float, tail: float) -> Terms:
-    rho = step.epsilon**2 / 2
-    return Terms((step,), PlainGuarantee(rho, step.delta, loss, tail, step.epsilon))
+def _plain(epsilon: float, delta: float, loss: float, tail: float) -> PlainGuarantee:
+    return PlainGuarantee(epsilon**2 / 2, delta, loss, tail, epsilon)
 
 
 def _single(mechanism: Single, max_items: int, asked: Asked) -> Terms:
@@ -297,8 +299,8 @@ def _single(mechanism: Single, max_items: int, asked: Asked) -> Terms:
         raise UsageError(f"{mechanism.name} is for max_items=1, got {max_items}: try 'sips-rule'")
     loss, tail = sampler_loss(1, 1), sampler_tail(1, 1)
     epsilon, delta = _pure(asked, loss, tail)
-    guarantee = PlainGuarantee(epsilon**2 / 2, delta, loss, tail, epsilon)
-    return Terms((RuleRound(SingleRule(epsilon, delta), max_items),), guarantee)
+    step = RuleRound(SingleRule(epsilon, delta), max_items)
+    return Terms((step,), _plain(epsilon, delta, loss, tail))
 
 
 def _budget(asked: Asked, loss: float, tail: float, level: Callable[[Budget], float]) -> Budget:

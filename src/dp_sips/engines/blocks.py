@@ -57,6 +57,11 @@ def combine(columns: Sequence[Blocks], scrambler: Scrambler) -> Blocks:
     return _hashed(state)
 
 
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type of the values, where a column is stored as a dictionary of them."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
 def is_integer_like(kind: pa.DataType) -> bool:
     """Whether values of this type are numbers of at most 64 bits, decimals aside."""
     if pa.types.is_dictionary(kind):

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dp_sips.engines.blocks import combine, value_blocks
+from dp_sips.engines.blocks import combine, plain_type, value_blocks
 from dp_sips.errors import UsageError
 from dp_sips.privacy.noise import Blocks, Key
 from dp_sips.privacy.policy import Liking
@@ -23,7 +23,7 @@ def public_liking(histogram: Mapping[Any, int], schema: pa.Schema, key: Key) -> 
     scrambler = key.scrambler("long items")
     try:
         arrays = [
-            pa.array(list(values), _plain(field.type))
+            pa.array(list(values), plain_type(field.type))
             for values, field in zip(columns, schema, strict=True)
         ]
     except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError, OverflowError) as error:
@@ -40,7 +40,3 @@ def public_liking(histogram: Mapping[Any, int], schema: pa.Schema, key: Key) -> 
         return np.array([counts.get(block.tobytes(), 0) for block in items], dtype=np.uint32)
 
     return like
-
-
-def _plain(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from dp_sips.engines.blocks import combine, value_blocks
+from dp_sips.engines.blocks import combine, plain_type, value_blocks
 from dp_sips.privacy import bounding
 from dp_sips.privacy.adaptive import MOST, Signal, Split
 from dp_sips.privacy.decide import Decide, DecideOnEvidence
@@ -172,11 +172,7 @@ class ReferenceContributions:
         """Return the items found so far."""
         columns = zip(*self._released, strict=True) if self._released else [[]] * len(self._schema)
         arrays = [
-            pa.array(list(values), _decoded(field.type))
+            pa.array(list(values), plain_type(field.type))
             for values, field in zip(columns, self._schema, strict=True)
         ]
         return pa.Table.from_arrays(arrays, names=self._schema.names)
-
-
-def _decoded(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind

@@ -161,7 +161,7 @@ class ReleaseRule:
         """
         released, missed = _tables(self.alpha, self.e, self.delta, self.step_bits)
         cells = self._cells(weights)
-        return np.where(uniform >= 0, uniform < released[cells], -uniform > missed[cells])
+        return toss(uniform, released[cells], missed[cells])
 
     def _cells(self, weights: Weights) -> NDArray[np.intp]:
         shift = np.uint64(UNIT_BITS - self.step_bits)
@@ -170,6 +170,14 @@ class ReleaseRule:
             raise UsageError(f"weights must be sums of weight_table(…, {self.step_bits})")
         inside: Weights = np.minimum(cells, np.uint64(len(self.table) - 1))
         return inside.astype(np.intp)
+
+
+def toss(uniform: Floats, released: Floats, missed: Floats) -> NDArray[np.bool_]:
+    """Release where a uniform number modulo 1 is below `released`, which is 1 − `missed`.
+
+    Each of the two has its good digits where it is small, and decides there.
+    """
+    return np.where(uniform >= 0, uniform < released, -uniform > missed)
 
 
 def calibrate_rule(

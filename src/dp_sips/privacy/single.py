@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from dp_sips.errors import UsageError
 from dp_sips.privacy.budget import check_delta, check_epsilon
+from dp_sips.privacy.rule import toss
 from dp_sips.privacy.weights import UNIT_BITS, Weights
 
 Floats = NDArray[np.float64]
@@ -63,7 +64,7 @@ class SingleRule:
         """Release where a uniform number modulo 1 is below π; see `ReleaseRule.decide`."""
         released, missed = _tables(self.epsilon, self.delta)
         cells = self._cells(weights)
-        return np.where(uniform >= 0, uniform < released[cells], -uniform > missed[cells])
+        return toss(uniform, released[cells], missed[cells])
 
     def _cells(self, weights: Weights) -> NDArray[np.intp]:
         last = len(_tables(self.epsilon, self.delta)[0]) - 1

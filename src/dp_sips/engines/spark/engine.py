@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from dp_sips.engines.blocks import plain_type
 from dp_sips.engines.spark import chunks, parcels, spreading, verdicts
 from dp_sips.engines.spark.block_sets import NO_BLOCKS, BlockSet
 from dp_sips.engines.spark.buckets import bucket_labels
@@ -222,7 +223,7 @@ class SparkContributions:
         if len(hashed):
             tables.append(self._looked_up(hashed))
         if not tables:
-            tables.append([pa.array([], _plain(kind)) for kind in schema.types])
+            tables.append([pa.array([], plain_type(kind)) for kind in schema.types])
         columns = [pa.concat_arrays(parts) for parts in zip(*tables, strict=True)]
         return pa.Table.from_arrays(columns, names=schema.names)
 
@@ -259,7 +260,7 @@ class SparkContributions:
         if len(values) != len(blocks):
             label = self._source.feed.label
             raise InputError(f"{label} changed while it was read: persist it first")
-        kinds = [_plain(kind) for kind in self._source.item_schema.types]
+        kinds = [plain_type(kind) for kind in self._source.item_schema.types]
         columns = values.columns[2:]
         return [column.combine_chunks().cast(k) for column, k in zip(columns, kinds, strict=True)]
 
@@ -314,10 +315,6 @@ class Held:
 
     frame: DataFrame
     table: DataFrame
-
-
-def _plain(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def _frame_of(source: Source, master: str | None) -> tuple[DataFrame, Rows]:

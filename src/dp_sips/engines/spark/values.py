@@ -23,7 +23,7 @@ _LONGEST = 15
 
 def split(blocks: Blocks, schema: pa.Schema) -> tuple[Blocks, Blocks]:
     """Return the blocks that hold their value, and those that do not."""
-    kind = _plain(schema.field(0).type)
+    kind = blk.plain_type(schema.field(0).type)
     if len(schema) > 1 or pa.types.is_decimal(kind):
         return blocks[:0], blocks
     last = blocks[:, 1] >> _LAST_BYTE
@@ -33,7 +33,7 @@ def split(blocks: Blocks, schema: pa.Schema) -> tuple[Blocks, Blocks]:
 
 def unblocked(blocks: Blocks, kind: pa.DataType) -> pa.Array:
     """Return the values that blocks hold."""
-    kind = _plain(kind)
+    kind = blk.plain_type(kind)
     nulls = blocks[:, 1] == blk.NULL
     if blk.is_integer_like(kind):
         values = blk.integers_from_words(np.ascontiguousarray(blocks[:, 0]), kind)
@@ -48,10 +48,6 @@ def _texts(blocks: Blocks, lengths: NDArray[np.uint64]) -> pa.Array:
     offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.large_binary(), len(blocks), buffers)
-
-
-def _plain(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 @dataclass(frozen=True, repr=False)
