@@ -1,9 +1,11 @@
 """dp-sips on Spark against Spark's own COUNT(DISTINCT) per item, on the same cached input.
 
     python benchmarks/spark_against_count.py --rows 1000000 10000000 50000000
-    python benchmarks/spark_against_count.py --rows 10000000 --workers 1 2 --only sips
+    python benchmarks/spark_against_count.py --rows 10000000 --workers 1 2 --only sips --pin
 
-Each size runs on a standalone cluster on loopback, one core a worker. Medians, after a warm-up.
+Each size runs on a standalone cluster on loopback, one core a worker. Medians, after two warm-ups.
+With --pin a worker has a core of the machine and no more; without, its Java and its Python run
+side by side, and one worker of two cores takes what was to be the other's.
 """
 
 import argparse
@@ -33,6 +35,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, nargs="+", default=[2])
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--memory", default="3g")
+    parser.add_argument("--pin", action="store_true", help="hold each worker on its own core")
     parser.add_argument("--only", action="append", help="a contender; all unless named")
     options = parser.parse_args()
     print("| rows | workers | | seconds | of COUNT(DISTINCT) | of sips | µs per row | items |")
@@ -44,7 +47,7 @@ def main() -> None:
                 users = round(rows / ROWS_PER_USER)
                 write_synthetic(sink, users=users, seed=0, progress=Progress(show=False))
             for workers in options.workers:
-                with cluster(workers, memory=options.memory) as running:
+                with cluster(workers, memory=options.memory, pin=options.pin) as running:
                     spark = running.session(spark_executor_memory=options.memory)
                     try:
                         _measure(spark, path, workers, options)
@@ -63,7 +66,8 @@ def _measure(spark: SparkSession, path: Path, workers: int, options: argparse.Na
     }
     contenders = {name: contenders[name] for name in options.only or contenders}
     times: dict[str, list[float]] = {name: [] for name in contenders}
-    counts = {name: run() for name, run in contenders.items()}  # warm up
+    for _ in range(2):  # warm up
+        counts = {name: run() for name, run in contenders.items()}
     for _ in range(options.repeats):
         for name, run in contenders.items():
             start = time.perf_counter()

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,12 +46,19 @@ class Cluster:
         given = {name.replace("_", "."): value for name, value in settings.items()}
         return builder.config(map=ours | given).getOrCreate()
 
-    def add_worker(self, cores: int, memory: str) -> None:
-        """Start one more worker, and wait until the master knows it."""
+    def add_worker(self, cores: int, memory: str, *, pin: bool = False) -> None:
+        """Start one more worker, and wait until the master knows it.
+
+        A worker that is pinned has `cores` of the machine's for all that it starts, as a container
+        would have. One that is not takes more than it owns: its Java and its Python run at once.
+        """
         name = f"worker-{len(self.workers)}"
         arguments = ["--cores", str(cores), "--memory", memory, "--host", "127.0.0.1"]
         arguments += ["--work-dir", str(self.folder / name), "--webui-port", "0", self.url]
-        self.workers.append(_start("worker.Worker", arguments, self.folder / f"{name}.log"))
+        first = len(self.workers) * cores
+        held = ["taskset", "--cpu-list", f"{first}-{first + cores - 1}"] if pin else []
+        log = self.folder / f"{name}.log"
+        self.workers.append(_start("worker.Worker", arguments, log, held))
         _wait(lambda: self.alive() == len(self.workers), "a worker did not join the master")
 
     def alive(self) -> int:
@@ -66,7 +73,9 @@ class Cluster:
 
 
 @contextmanager
-def cluster(workers: int = 2, cores: int = 1, memory: str = "2g") -> Iterator[Cluster]:
+def cluster(
+    workers: int = 2, cores: int = 1, memory: str = "2g", *, pin: bool = False
+) -> Iterator[Cluster]:
     """Run a cluster for as long as the block takes; it is stopped whatever happens."""
     folder = Path(tempfile.mkdtemp(prefix="dp-sips-cluster-"))
     log = folder / "master.log"
@@ -78,7 +87,7 @@ def cluster(workers: int = 2, cores: int = 1, memory: str = "2g") -> Iterator[Cl
         started.url = _said(log, r"Starting Spark master at (spark://\S+)")
         started.page = "http://127.0.0.1:" + _said(log, r"MasterUI' on port (\d+)")
         for _ in range(workers):
-            started.add_worker(cores, memory)
+            started.add_worker(cores, memory, pin=pin)
         yield started
     finally:
         for process in (*started.workers, master):
@@ -89,7 +98,9 @@ def cluster(workers: int = 2, cores: int = 1, memory: str = "2g") -> Iterator[Cl
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _start(role: str, arguments: list[str], log: Path) -> subprocess.Popen[bytes]:
+def _start(
+    role: str, arguments: list[str], log: Path, held: Sequence[str] = ()
+) -> subprocess.Popen[bytes]:
     home = Path(pyspark.__file__).parent
     java = Path(os.environ["JAVA_HOME"], "bin", "java") if "JAVA_HOME" in os.environ else "java"
     command = [str(java), "-cp", f"{home}/jars/*", "-Xmx512m", f"org.apache.spark.deploy.{role}"]
@@ -102,7 +113,7 @@ def _start(role: str, arguments: list[str], log: Path) -> subprocess.Popen[bytes
     }
     with log.open("wb") as sink:
         return subprocess.Popen(
-            [*command, *arguments], env=surroundings, stdout=sink, stderr=subprocess.STDOUT
+            [*held, *command, *arguments], env=surroundings, stdout=sink, stderr=subprocess.STDOUT
         )
 
 

@@ -8,6 +8,9 @@ _PARTITIONS: Final = "spark.sql.shuffle.partitions"
 _BYPASS: Final = 200
 """Up to so many partitions, a Spark task writes each to a file of its own, which takes longer."""
 
+_SIZE: Final = "16m"
+"""What a task is to get after an exchange: two million pairs, so that it merges none on disk."""
+
 
 def in_own_session(frame: DataFrame) -> DataFrame:
     """Return the same table in a session whose settings are nobody else's to see.
@@ -20,6 +23,7 @@ def in_own_session(frame: DataFrame) -> DataFrame:
     own: Any = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())  # noqa: SLF001
     # Let Spark fit the partitions of what is persisted to its size, as it does elsewhere.
     own.conf.set("spark.sql.optimizer.canChangeCachedPlanOutputPartitioning", "true")
+    own.conf.set("spark.sql.adaptive.advisoryPartitionSizeInBytes", _SIZE)
     if _BYPASS // 4 < partitions(spark) <= _BYPASS:
         own.conf.set(_PARTITIONS, str(_BYPASS + 1))
     plan = frame._jdf.queryExecution().logical()  # noqa: SLF001

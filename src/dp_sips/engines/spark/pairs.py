@@ -20,13 +20,13 @@ Pairs = NDArray[np.uint64]
 """Shape (5, n)."""
 
 USER, TAG, RANK, LOW, HIGH = range(5)
+Words = NDArray[np.uint64]
 _HALF: Final = np.uint64(32)
 
 
 def make_pairs(users: Blocks, items: Blocks, key: WorkerKey) -> Pairs:
     """Return the pairs of the rows of two columns of blocks."""
-    words = bounding.user_words(key.bounding, users)
-    return ranked(np.stack((words, users[:, 1], items[:, 0], items[:, 1])), key)
+    return ranked(bounding.user_words(key.bounding, users), users[:, 1], items, key)
 
 
 def to_bytes(pairs: Pairs) -> bytes:
@@ -41,7 +41,8 @@ def from_bytes(parcels: list[Any], key: WorkerKey) -> Pairs:
     sent = [unpack(parcel) for parcel in parcels]
     users, tags, counts, low, high = (np.concatenate(column) for column in zip(*sent, strict=True))
     sizes = counts.astype(np.int64)
-    return ranked(np.stack((np.repeat(users, sizes), np.repeat(tags, sizes), low, high)), key)
+    items = np.stack((low, high), axis=1)
+    return ranked(np.repeat(users, sizes), np.repeat(tags, sizes), items, key)
 
 
 def length_of(parcel: Any) -> int:
@@ -56,24 +57,32 @@ def first_of_each(pairs: Pairs, most: int) -> Pairs:
     return pairs[:, np.arange(pairs.shape[1]) - np.repeat(starts, sizes) < most]
 
 
-def ranked(sent: NDArray[np.uint64], key: WorkerKey) -> Pairs:
-    """Put the ranks to users, tags and blocks."""
-    user, tag, low, high = sent
-    words = bounding.item_words(key.bounding, np.stack((low, high), axis=1))
-    return np.stack((user, tag, bounding.rank(user, words), low, high))
+def ranked(users: Words, tags: Words, items: Blocks, key: WorkerKey) -> Pairs:
+    """Put the ranks to users' words, tags and items."""
+    ranks = bounding.rank(users, bounding.item_words(key.bounding, items))
+    return np.stack((users, tags, ranks, *items.T))
 
 
 def distinct(pairs: Pairs) -> Pairs:
-    """Return the pairs in order, without repeats."""
-    ordered = _in_order(pairs)
-    new = np.ones(ordered.shape[1], dtype=np.bool_)
-    new[1:] = (ordered[:, 1:] != ordered[:, :-1]).any(axis=0)
-    return ordered if new.all() else ordered[:, new]
+    """Return the pairs in order, without repeats.
+
+    They are sorted by one word that is nearly always enough; what it leaves wrong is put right.
+    """
+    key = (pairs[USER] >> _HALF << _HALF) | (pairs[RANK] >> _HALF)
+    order = np.argsort(key)
+    key = key[order]
+    alike = np.flatnonzero(key[1:] == key[:-1])
+    one, next_one = (pairs.take(order[places], axis=1) for places in (alike, alike + 1))
+    repeats = (one == next_one).all(axis=0)
+    ordered = pairs.take(np.delete(order, alike[repeats] + 1), axis=1)
+    wrong = np.flatnonzero(~_ascending(ordered))
+    return _put_right(ordered, wrong) if len(wrong) else ordered
 
 
 def user_starts(pairs: Pairs) -> NDArray[np.int64]:
     """Return where the items of each user start, in ordered pairs."""
-    change = (pairs[[USER, TAG], 1:] != pairs[[USER, TAG], :-1]).any(axis=0)
+    change = pairs[USER, 1:] != pairs[USER, :-1]
+    change |= pairs[TAG, 1:] != pairs[TAG, :-1]
     return np.concatenate(([0], np.flatnonzero(change) + 1))
 
 
@@ -87,22 +96,20 @@ def before(pairs: Pairs, mark: Pairs) -> int:
     return begin
 
 
-def _in_order(pairs: Pairs) -> Pairs:
-    """Sort by one word that is nearly always enough, and put right what it leaves wrong."""
-    key = (pairs[USER] >> _HALF << _HALF) | (pairs[RANK] >> _HALF)
-    ordered = pairs[:, np.argsort(key)]
-    wrong = _descents(ordered)
-    if len(wrong):
-        halves = ordered[USER] >> _HALF
-        rows = np.flatnonzero(np.isin(halves, halves[wrong]))
-        ordered[:, rows] = ordered[:, rows[np.lexsort(ordered[::-1, rows])]]
-    return ordered
+def _ascending(pairs: Pairs) -> NDArray[np.bool_]:
+    """Return which pairs come before the next for sure: of another user, or of a greater rank."""
+    here, there = pairs[:, :-1], pairs[:, 1:]
+    ascending: NDArray[np.bool_] = here[RANK] < there[RANK]
+    ascending &= (here[USER] == there[USER]) & (here[TAG] == there[TAG])
+    ascending |= here[USER] < there[USER]
+    return ascending
 
 
-def _descents(pairs: Pairs) -> NDArray[np.int64]:
-    """Return the rows that come after the row that follows them."""
-    later = np.zeros(max(pairs.shape[1] - 1, 0), dtype=np.bool_)
-    for row in reversed(pairs):
-        one, other = row[:-1], row[1:]
-        later = (one > other) | ((one == other) & later)
-    return np.flatnonzero(later)
+def _put_right(pairs: Pairs, wrong: NDArray[np.int64]) -> Pairs:
+    """Sort all that shares the first half of a user's word with wrong pairs; drop repeats."""
+    halves = pairs[USER] >> _HALF
+    rows = np.flatnonzero(np.isin(halves, halves[wrong]))
+    right = pairs[:, rows[np.lexsort(pairs[::-1, rows])]]
+    pairs[:, rows] = right
+    repeats = rows[1:][(right[:, 1:] == right[:, :-1]).all(axis=0)]
+    return np.delete(pairs, repeats, axis=1) if len(repeats) else pairs

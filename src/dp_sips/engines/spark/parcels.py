@@ -126,8 +126,8 @@ class EncodeAgain:
 
     def _pairs(self, batch: pa.RecordBatch) -> Pairs:
         names = ("user", "tag", "low", "high")
-        words = np.stack([np.asarray(batch.column(name)) for name in names]).view(np.uint64)
-        return ranked(words, self.key)
+        users, tags, *items = (np.asarray(batch.column(n)).view(np.uint64) for n in names)
+        return ranked(users, tags, np.stack(items, axis=1), self.key)
 
 
 PAIRS: Final = "user long, tag long, low long, high long"
