@@ -1,5 +1,6 @@
 """DuckDB relations. This module is imported only when the caller passes one."""
 
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,6 +14,10 @@ from dp_sips.sources.batches import ROWS
 from dp_sips.sources.columns import Columns
 
 _LABEL = "the relation"
+_CLOSED = (
+    f"{_LABEL} is of a connection that takes no Arrow table with its item columns in, as one with "
+    "python_enable_replacements=false: pass relation.to_arrow_table()"
+)
 
 
 def open_relation(relation: Any, columns: Columns) -> Feed:
@@ -21,6 +26,7 @@ def open_relation(relation: Any, columns: Columns) -> Feed:
     needed = relation.select(*(duckdb.ColumnExpression(name) for name in names))
     with _running():
         schema = needed.limit(0).to_arrow_table().schema
+    _on_same_connection(relation, schema.empty_table().drop_columns(names[0]))  # or say so now
     part = Part(_LABEL, lambda: _read(needed))
     return Feed(_LABEL, schema, (part,), lambda items: _on_same_connection(relation, items))
 
@@ -37,12 +43,25 @@ def _reader(needed: Any) -> Iterable[pa.RecordBatch]:
     return batches
 
 
-def _on_same_connection(relation: Any, items: pa.Table) -> Any:  # noqa: ARG001
+def _on_same_connection(relation: Any, items: pa.Table) -> Any:
     """Return a relation that the caller can join with other tables of the connection.
 
-    DuckDB finds the table by the name of the variable, and keeps it alive with the relation.
+    DuckDB finds the table by the name of a variable, unless the database has a table of that name:
+    so it is a name that nobody has. The relation keeps the table alive.
     """
-    return relation.query("dp_sips_input", "SELECT * FROM items")
+    name = f"dp_sips_{time.time_ns():x}_{id(items):x}"
+    globals()[name] = items
+    try:
+        released = relation.query(f"{name}_input", f"FROM {name}")
+        # DuckDB 1 leaves a view of the input behind.
+        relation.query(f"{name}_input", f"DROP VIEW IF EXISTS {name}_input")
+    except duckdb.Error as error:
+        raise InputError(_CLOSED) from error
+    finally:
+        del globals()[name]
+    if released.columns != items.column_names:
+        raise InputError(_CLOSED)
+    return released
 
 
 @contextmanager
