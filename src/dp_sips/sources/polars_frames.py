@@ -83,4 +83,13 @@ def _item_dtypes(dtypes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _frame(items: pa.Table, dtypes: dict[str, Any]) -> pl.DataFrame:
-    return pl.DataFrame(items).cast(pl.Schema(dtypes))
+    own = {name: _released_dtype(dtype, items[name]) for name, dtype in dtypes.items()}
+    return pl.DataFrame(items).cast(pl.Schema(own))
+
+
+def _released_dtype(dtype: Any, column: pa.ChunkedArray) -> Any:
+    """Keep only the categories of an enum that are released: the others are values of the data."""
+    if not isinstance(dtype, pl.Enum):
+        return dtype
+    released = set(column.unique().to_pylist())
+    return pl.Enum([category for category in dtype.categories if category in released])

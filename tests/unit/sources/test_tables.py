@@ -247,7 +247,7 @@ POLARS: dict[str, Any] = {
     "decimal": pl.Series([Decimal("1.25"), None]),
     "binary": pl.Series([b"a", None]),
     "categorical": pl.Series(["b", None], dtype=pl.Categorical),
-    "enum": pl.Series(["b", None], dtype=pl.Enum(["z", "b"])),
+    "enum": pl.Series(["b", None], dtype=pl.Enum(["b"])),
     "null": pl.Series([None, None]),
 }
 
@@ -274,6 +274,19 @@ def test_polars_lists_become_items(kind: Any, read: Any, items: Any) -> None:
     assert source.restore(items(source, [1])).schema == {"i": pl.Int16}
 
 
+@pytest.mark.parametrize("lists", [False, True])
+def test_polars_categories_that_are_not_released_stay_secret(lists: bool, items: Any) -> None:  # noqa: FBT001
+    values = pl.Series(["b", "q", "secret"], dtype=pl.Enum(["q", "secret", "b", "unseen"]))
+    frame = pl.DataFrame({"u": [1, 2, 3], "i": values})
+    frame = frame.with_columns(pl.concat_list("i")) if lists else frame
+    for data in (frame, frame.lazy()):
+        source = open_source(data, user="u", item="i")
+        for released, kept in ((["b", "q"], ["q", "b"]), ([], [])):
+            restored = source.restore(items(source, released)).lazy().collect()
+            assert restored["i"].to_list() == released
+            assert restored.schema == {"i": pl.Enum(kept)}
+
+
 @pytest.mark.parametrize("kind", [pl.Object, pl.Int128, pl.List(pl.Int128)])
 def test_polars_types_that_arrow_lacks(kind: Any, read: Any) -> None:
     frame = pl.DataFrame({"u": pl.Series([1]), "i": pl.Series([None], dtype=kind)})
@@ -298,6 +311,34 @@ def test_duckdb_items_return_to_the_same_connection(items: Any) -> None:
     joined = connection.sql("SELECT t.u, released.i FROM released JOIN t ON t.i = released.i")
     assert joined.fetchall() == [(1, "a")]
     assert released.columns == ["i"]
+
+
+@pytest.mark.parametrize("kind", ["TABLE", "VIEW", "TEMP TABLE"])
+def test_duckdb_never_takes_a_table_of_the_database_for_the_items(kind: str, items: Any) -> None:
+    connection = duckdb.connect()
+    connection.execute(f"CREATE {kind} items AS SELECT 1 AS u, 'secret' AS i, 3 AS n")
+    source = open_source(connection.table("items"), user="u", item="i")
+    released = source.restore(items(source, ["a"]))
+    connection.execute("CREATE TABLE released AS SELECT 'secret' AS i")
+    assert (released.columns, released.fetchall()) == (["i"], [("a",)])
+    tables = connection.execute("SELECT table_name FROM information_schema.tables").fetchall()
+    assert sorted(tables) == [("items",), ("released",)]
+
+
+@pytest.mark.parametrize("option", ["python_enable_replacements", "enable_external_access"])
+def test_duckdb_connections_that_take_no_table_in_are_refused_at_once(option: str) -> None:
+    connection = duckdb.connect()
+    relation = connection.sql("SELECT 1 AS u, 'a' AS i")
+    connection.execute(f"SET {option} = false")
+    with pytest.raises(InputError, match=r"the relation .*pass relation\.to_arrow_table\(\)"):
+        open_source(relation, user="u", item="i")
+
+
+def test_duckdb_columns_that_would_be_renamed_are_refused_at_once() -> None:
+    connection = duckdb.connect()
+    relation = connection.sql("SELECT 1 AS u, 'a' AS i, 'b' AS I")
+    with pytest.raises(InputError, match="the relation"):
+        open_source(relation, user="u", item=["i", "I"])
 
 
 def test_duckdb_odd_names_lists_and_failures(read: Any) -> None:
