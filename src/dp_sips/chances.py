@@ -7,9 +7,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_sips.privacy.adaptive import WIDE_BITS
+from dp_sips.privacy.adaptive import MOST, WIDE_BITS
 from dp_sips.privacy.policy import Proportional
-from dp_sips.privacy.weights import UNIT, Weights, weight
+from dp_sips.privacy.weights import UNIT, weight
 from dp_sips.rounds import (
     AdaptiveRound,
     AnyRound,
@@ -21,6 +21,11 @@ from dp_sips.rounds import (
 )
 
 Floats = NDArray[np.float64]
+
+# Of a long list of weights, every so many are worked out first, and those in between only where
+# the chance grows by more than this.
+_APART = 64
+_FLAT = 1e-12
 
 
 def chances(rounds: Sequence[AnyRound], holders: Floats, items: int) -> Floats:
@@ -36,12 +41,11 @@ def chances(rounds: Sequence[AnyRound], holders: Floats, items: int) -> Floats:
         return _by_spread(spread, holders, items)
     evident = [r for r in rounds if isinstance(r, EvidenceRound)]
     if evident:
-        weights = holders.astype(np.uint64) * weight(items, evident[0].step_bits) / UNIT
-        return np.array([_by_evidence(evident, each) for each in weights])
+        return _by_evidence(evident, holders * weight(items, evident[0].step_bits) / UNIT)
     missed = np.zeros(len(holders))
     for r in rounds:
         assert isinstance(r, Round | RuleRound)
-        missed += _missed(r, holders.astype(np.uint64) * weight(items, r.step_bits))
+        missed += _missed(r, holders, weight(items, r.step_bits))
     return np.asarray(-np.expm1(missed))
 
 
@@ -85,7 +89,7 @@ def _spread_weights(step: AdaptiveRound, holders: Floats, items: int, evidence: 
     """Return the weight of an item with this evidence, each of whose holders has `items` items."""
     size, spread = np.array([items]), step.spread
     alone = np.zeros(items, dtype=np.int64)
-    initial = holders.astype(np.uint64) * spread.first(size, alone)[0]
+    initial = np.minimum(holders * float(spread.first(size, alone)[0]), MOST).astype(np.uint64)
     signals = spread.signal(initial, np.full(len(holders), evidence))
     given = np.empty(len(holders))
     for n, signal in enumerate(signals):
@@ -94,18 +98,32 @@ def _spread_weights(step: AdaptiveRound, holders: Floats, items: int, evidence: 
     return holders * given / 2.0**WIDE_BITS
 
 
-def _missed(step: Round | RuleRound, weights: Weights) -> Floats:
+def _missed(step: Round | RuleRound, holders: Floats, weight: int) -> Floats:
     """Return the logarithm of the chance that a round does not release an item."""
     if isinstance(step, RuleRound):
+        # No table is as long as this; and the product is exact.
+        weights = np.minimum(holders, 2.0**33).astype(np.uint64) * np.uint64(weight)
         with np.errstate(divide="ignore"):
             return np.log1p(-step.rule.probability(weights))
     from scipy.special import log_ndtr
 
-    return np.asarray(log_ndtr((step.threshold - weights / UNIT) / step.sigma))
+    return np.asarray(log_ndtr((step.threshold - holders * (weight / UNIT)) / step.sigma))
 
 
-def _by_evidence(rounds: Sequence[EvidenceRound], weight: float) -> float:
-    """Follow the noise of one item's evidence through all rounds, on a lattice.
+def _by_evidence(rounds: Sequence[EvidenceRound], weights: Floats) -> Floats:
+    """Return the chances of ascending weights; where they hardly grow, most are read off."""
+    places = np.arange(len(weights))
+    some = np.unique(np.append(places[::_APART], places[-1:]))
+    known = _followed(rounds, weights[some])
+    found = np.interp(places, some, known)
+    for n in np.flatnonzero(np.diff(known) > _FLAT):
+        between = slice(some[n], some[n + 1])
+        found[between] = _followed(rounds, weights[between])
+    return found
+
+
+def _followed(rounds: Sequence[EvidenceRound], weights: Floats) -> Floats:
+    """Follow the noise of items' evidence through all rounds, on a lattice.
 
     Σ f_l noise_l, in units that make it a Brownian motion at time F_l, is released above one level
     and dropped below another; both depend on the weight.
@@ -116,18 +134,26 @@ def _by_evidence(rounds: Sequence[EvidenceRound], weight: float) -> float:
     size = int(reach / step)
     lattice = np.arange(-size, size + 1) * step
     edges = np.append(lattice - step / 2, lattice[-1] + step / 2)
-    chance = np.zeros(len(lattice))
-    chance[size] = 1.0
-    released, before = 0.0, 0.0
+    chance = np.zeros((len(weights), len(lattice)))
+    chance[:, size] = 1.0
+    released, before = np.zeros(len(weights)), 0.0
     for r in rounds:
         unit = math.sqrt(2 * r.rho / r.share)  # noise of evidence F·X is B(F) / unit
         moves = np.diff(ndtr(edges / math.sqrt(r.spent - before)))
-        chance = np.convolve(chance, moves)[size : size + len(lattice)]
-        found = lattice >= (r.threshold - weight) * r.spent * unit
-        released += float(chance[found].sum())
-        chance[found | (lattice < (r.drop - weight) * r.spent * unit)] = 0.0
+        chance = _convolved(chance, moves)[:, size : size + len(lattice)]
+        level, drop = ((x - weights[:, None]) * r.spent * unit for x in (r.threshold, r.drop))
+        found = lattice >= level
+        released += np.where(found, chance, 0).sum(axis=1)
+        chance = np.where(found | (lattice < drop), 0, chance)
         before = r.spent
-    return min(1.0, released)
+    return np.clip(released, 0, 1)
+
+
+def _convolved(rows: Floats, moves: Floats) -> Floats:
+    """Return the convolution of each row with `moves`."""
+    length = 1 << (rows.shape[1] + len(moves) - 1).bit_length()
+    transformed = np.fft.rfft(rows, length) * np.fft.rfft(moves, length)
+    return np.fft.irfft(transformed, length)
 
 
 def binomial(trials: int, chance: float) -> tuple[Floats, Floats]:

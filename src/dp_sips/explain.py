@@ -1,5 +1,6 @@
 """A plan in plain words."""
 
+from dp_sips.errors import UsageError
 from dp_sips.plan import Plan
 from dp_sips.privacy.policy import Favourite
 from dp_sips.privacy.rule import ReleaseRule
@@ -102,8 +103,21 @@ def _chances(plan: Plan) -> str:
     if plan.max_items not in sizes and plan.max_items < _SIZES[-1]:
         sizes.append(plan.max_items)
     return "\n".join(
-        f"With these settings an item needs about {plan.users_needed(0.5, m):,} users "
+        f"With these settings an item needs about {_needed(plan, 0.5, m)} users "
         f"(each holding {m} item{'s' * (m > 1)})\n"
-        f"for a 50 % chance, {plan.users_needed(0.95, m):,} for 95 %."
+        f"for a 50 % chance, {_needed(plan, 0.95, m)} for 95 %."
         for m in sizes
     )
+
+
+def _needed(plan: Plan, chance: float, items: int) -> str:
+    users = users_needed(plan, chance, items)
+    return "more than 2³⁴" if users is None else f"{users:,}"
+
+
+def users_needed(plan: Plan, chance: float, items: int) -> int | None:
+    """Return how many users an item needs for this chance; None where no number is enough."""
+    try:
+        return plan.users_needed(chance, items)
+    except UsageError:
+        return None

@@ -7,6 +7,7 @@ from numbers import Integral
 from typing import Any, ClassVar, Protocol
 
 from dp_sips.errors import UsageError, did_you_mean
+from dp_sips.privacy.adaptive import MOST_ADAPTIVE
 from dp_sips.privacy.budget import check_number
 from dp_sips.privacy.evidence import Schedule
 
@@ -14,6 +15,7 @@ from dp_sips.privacy.evidence import Schedule
 _LARGEST_LOG = 600
 # Rounds of cumulative evidence further apart than a factor of e²⁵ are none beside each other.
 _LARGEST_GROWTH = 25
+_LARGEST_BUFFER = 1_000_000
 
 
 class Mechanism(Protocol):
@@ -191,8 +193,10 @@ class Mad:
         check_buffer(self.buffer)
         largest: object = self.largest
         whole = isinstance(largest, Integral) and not isinstance(largest, bool)
-        if not whole or self.largest <= 1:
-            raise UsageError(f"largest must be a whole number above 1, got {largest!r}")
+        if not whole or not 1 < self.largest <= MOST_ADAPTIVE:
+            raise UsageError(
+                f"largest must be a whole number from 2 to {MOST_ADAPTIVE}, got {largest!r}"
+            )
 
 
 @dataclass(frozen=True)
@@ -332,9 +336,9 @@ def check_histogram(histogram: object) -> None:
 
 
 def check_buffer(buffer: float) -> None:
-    """Refuse anything but a finite number of at least 0."""
-    if not 0 <= check_number("buffer", buffer) < math.inf:
-        raise UsageError(f"buffer must be at least 0 and finite, got {buffer}")
+    """Refuse anything but a number that makes sense: no noise comes near so many deviations."""
+    if not 0 <= check_number("buffer", buffer) <= _LARGEST_BUFFER:
+        raise UsageError(f"buffer must be from 0 to {_LARGEST_BUFFER}, got {buffer}")
 
 
 @dataclass(frozen=True)

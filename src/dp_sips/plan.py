@@ -67,7 +67,12 @@ class Plan:
         """Return how many users must hold an item, for it to be released with this probability."""
         probability = _probability(probability)
         low, high = 0, 1
-        while self.release_probability(high, items_per_user) < probability and high < _MOST_USERS:
+        while self.release_probability(high, items_per_user) < probability:
+            if high >= _MOST_USERS:
+                raise UsageError(
+                    f"no number of users gives an item a chance of {probability:g}: "
+                    "give a larger epsilon or rho, or a larger buffer"
+                )
             low, high = high, 2 * high
         while high - low > 1:
             middle = (low + high) // 2

@@ -27,7 +27,7 @@ from dp_sips.privacy.evidence import (
     calibrate_evidence_rho,
     drop_levels,
     joint_bound,
-    lattice_loss,
+    lattice_error,
 )
 from dp_sips.privacy.guarantee import (
     LARGEST_EPSILON,
@@ -45,7 +45,7 @@ from dp_sips.privacy.policy import (
     L2,
     MOST_USERS,
     Favourite,
-    Proportional,
+    proportional,
     sensitivity,
     unit_bits,
 )
@@ -57,8 +57,8 @@ from dp_sips.rounds import AdaptiveRound, EvidenceRound, FoldRound, LaplaceRound
 Asked = dict[str, float]
 """The privacy parameters as they were given: epsilon or rho, and delta."""
 
-# Weights on the lattice of cumulative evidence, and a share of Policy Laplace, would be nothing for
-# more.
+# For more, weights on the lattice of cumulative evidence and shares of Policy Laplace would be
+# nothing, and a set that is cut would not fit into a chunk of Spark's.
 _MOST_ITEMS = 1 << 20
 _NARROW = 0.02
 
@@ -112,10 +112,9 @@ def _rules(mechanism: SipsRule, max_items: int, asked: Asked) -> Terms:
         raise UsageError("sips-rule has no rho: give epsilon instead")
     count = mechanism.rounds
     loss, tail = sampler_loss(count, max_items), sampler_tail(count, max_items)
-    rules = calibrate_rule(*_left(asked, loss, tail), mechanism.shares())
-    own = -math.expm1(sum(math.log1p(-rule.delta) for rule in rules))
-    rho = sum(rule.e for rule in rules) / rules[0].alpha
-    guarantee = RuleGuarantee(rho, own, loss, tail, rules)
+    epsilon, delta = _left(asked, loss, tail)
+    rules = calibrate_rule(epsilon, delta, mechanism.shares())
+    guarantee = RuleGuarantee(_zcdp(epsilon), delta, loss, tail, rules)
     rounds = tuple(RuleRound(rule, max_items) for rule in rules)
     return Terms(rounds, guarantee)
 
@@ -124,16 +123,15 @@ def _evidence(mechanism: Cumulative, max_items: int, asked: Asked) -> Terms:
     """Plan cumulative evidence: one budget for all rounds, thresholds for the sum of them."""
     _few_enough(max_items, mechanism)
     schedule, delta = mechanism.schedule(), asked["delta"]
-    tail = sampler_tail(mechanism.rounds, max_items)
     if "rho" in asked:
         rho = asked["rho"]
         thresholds = calibrate_evidence_rho(rho, delta, schedule, max_items)
-        loss = lattice_loss(rho, schedule, max_items)
+        loss, tail = lattice_error(rho, schedule, max_items)
     else:
-        loss = 0.0
+        loss = tail = 0.0
         rho, thresholds = calibrate_evidence(*_left(asked, loss, tail), schedule, max_items)
-        while loss < lattice_loss(rho, schedule, max_items):  # a smaller ρ, a larger loss
-            loss = 1.01 * lattice_loss(rho, schedule, max_items)
+        while loss < lattice_error(rho, schedule, max_items)[0]:  # a smaller ρ, a larger error
+            loss, tail = (1.01 * part for part in lattice_error(rho, schedule, max_items))
             if loss > asked["epsilon"] / 2:
                 raise UsageError(
                     f"epsilon={asked['epsilon']:g} and delta={delta:g} need so much noise that "
@@ -171,6 +169,7 @@ def _evidence(mechanism: Cumulative, max_items: int, asked: Asked) -> Terms:
 
 def _mad(mechanism: Mad, max_items: int, asked: Asked) -> Terms:
     """Plan MAD: Weighted Gaussian's noise and threshold, and a need above it."""
+    _few_enough(max_items, mechanism)
     loss, tail = cascade_loss(1), cascade_tail(1)
     budget = _budget(asked, loss, tail, lambda b: threshold(b, max_items))
     step = _adaptive(mechanism, budget, max_items)
@@ -179,6 +178,7 @@ def _mad(mechanism: Mad, max_items: int, asked: Asked) -> Terms:
 
 def _mad2r(mechanism: Mad2R, max_items: int, asked: Asked) -> Terms:
     """Plan MAD2R: two rounds, of which the second has biases from the first."""
+    _few_enough(max_items, mechanism)
     # The sampler's part depends on the noise, a little, and the noise on the sampler's part.
     loss, tail = cascade_loss(2), cascade_tail(2)
     while True:
@@ -215,7 +215,9 @@ def _two_rounds(
     )
     first = _adaptive(mechanism, parts[0], max_items)
     first = replace(first, drop=second.threshold - mechanism.upper * first.sigma)
-    edges = bias_edges(mechanism.lower * first.sigma, second.threshold, mechanism.lowest)
+    edges: tuple[float, ...] = ()
+    if second.threshold > 0:  # else every item does well
+        edges = bias_edges(mechanism.lower * first.sigma, second.threshold, mechanism.lowest)
     # An edge next to the threshold would make an interval that is too narrow to be of use.
     edges = tuple(e for e in edges if abs(e - first.threshold) > _NARROW * first.sigma)
     return first, replace(second, spread=replace(second.spread, edges=edges))
@@ -227,10 +229,10 @@ def _adaptive(
     moves = adaptive.sensitivity(mechanism.largest)
     noise = moves * sigma(budget)
     level = threshold(budget, max_items, weight=highest, sensitivity=moves)
-    target = level + mechanism.buffer * noise
+    target = max(1.0, level + mechanism.buffer * noise)
     if target > adaptive.LARGEST:
         raise UsageError(
-            f"the threshold would be {level:g}, too high for {mechanism.name}: "
+            f"an item would need a weight of {target:g}, too much for {mechanism.name}: "
             "give a larger epsilon or rho"
         )
     spread = Spread(target, mechanism.largest, lowest, highest)
@@ -254,7 +256,7 @@ def _dpsu(mechanism: Dpsu, max_items: int, asked: Asked) -> Terms:
         sigma=moves * sigma(budget),
         threshold=threshold(budget, max_items, sensitivity=moves),
         max_items=max_items,
-        policy=Proportional(L2, round(target(moves) * 2**bits), bits),
+        policy=proportional(L2, target(moves), bits, max_items),
     )
     return Terms((round_,), Guarantee(budget.rho, budget.delta, loss, tail))
 
@@ -270,7 +272,7 @@ def _policy_laplace(mechanism: PolicyLaplace, max_items: int, asked: Asked) -> T
 
     bits = unit_bits(L1, 2 * target(1 / epsilon), max_items)
     scale = _up(sensitivity(L1, bits, max_items) / epsilon)
-    policy = Proportional(L1, round(target(scale) * 2**bits), bits)
+    policy = proportional(L1, target(scale), bits, max_items)
     level = laplace_threshold(scale, delta, max_items)
     step = LaplaceRound(epsilon, delta, scale, level, max_items, policy)
     return Terms((step,), _plain(epsilon, delta, loss, tail))
@@ -290,7 +292,12 @@ def _gw(mechanism: Gw, max_items: int, asked: Asked) -> Terms:
 
 
 def _plain(epsilon: float, delta: float, loss: float, tail: float) -> PlainGuarantee:
-    return PlainGuarantee(epsilon**2 / 2, delta, loss, tail, epsilon)
+    return PlainGuarantee(_zcdp(epsilon), delta, loss, tail, epsilon)
+
+
+def _zcdp(epsilon: float) -> float:
+    """Return ρ of what is (ε, δ)-DP, and so δ-approximate ρ-zCDP (`PlainGuarantee` says why)."""
+    return _up(epsilon**2 / 2)
 
 
 def _single(mechanism: Single, max_items: int, asked: Asked) -> Terms:

@@ -65,7 +65,7 @@ class TestFlags:
             (("dpsu", "--rounds", "2"), ("--rounds is for", "sips", "'dpsu'")),
             (("--rounds", "2", "--buffer", "1"), ("--buffer is for", "'sips'")),
             (("dpsv", "--buffer", "1"), ("unknown mechanism 'dpsv'", "dpsu")),
-            (("dpsu", "--buffer", "-1"), ("buffer must be at least 0", "-1")),
+            (("dpsu", "--buffer", "-1"), ("buffer must be from 0 to 1000000", "-1")),
             (("dpsu", "--buffer", "inf"), ("buffer must be", "inf")),
             (("single", "--max-items", "2"), ("max_items=1", "got 2")),
         ],

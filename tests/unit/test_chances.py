@@ -119,6 +119,22 @@ class TestEvidence:
             assert made.release_probability(users - 1, items) < 0.9
 
 
+@pytest.mark.parametrize("mechanism", ["sips", "sips-rule", "mad", "mad2r", "cumulative"])
+@pytest.mark.parametrize("users", [2**33, 2**34, 2**60])
+def test_more_users_than_a_word_has_room_for(mechanism: str, users: int) -> None:
+    made = plan(mechanism, epsilon=1, delta=1e-6, max_items=10)
+    assert made.release_probability(users) > 0.99
+
+
+def test_what_is_read_off_is_what_is_worked_out() -> None:
+    """Users with more than max_items: a sum over hundreds of numbers of holders."""
+    made = plan(Cumulative(rounds=4), rho=0.5, delta=1e-6, max_items=10)
+    for users in (20, 60, 200):
+        holders, odds = binomial(users, 0.5)
+        each = [made.release_probability(int(n), 10) for n in holders]
+        assert made.release_probability(users, 20) == pytest.approx(float(odds @ each), abs=1e-11)
+
+
 def test_rounds_of_their_own_are_independent() -> None:
     made = plan(Sips(rounds=3), rho=0.5, delta=1e-6, max_items=10)
     for users in (1, 3, 9):

@@ -7,13 +7,15 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
 from dp_sips import (
     Dpsu,
     Gw,
+    Mad,
+    Mad2R,
     PolicyLaplace,
     Single,
     UsageError,
@@ -62,10 +64,32 @@ class TestSpending:
                 assert found[0] == found[1]
 
     def test_a_huge_buffer_fills_no_item(self) -> None:
-        made = plan(Gw(buffer=1e308), epsilon=0.1, delta=1e-6)
+        made = plan(Gw(buffer=1e6), epsilon=1e-4, delta=1e-6)
         assert made.rounds[0].policy.target == 2**32
         with pytest.raises(UsageError, match="larger epsilon"):
-            plan(Dpsu(buffer=1e100), epsilon=1.0, delta=1e-6)
+            plan(Dpsu(buffer=1e6), epsilon=0.01, delta=1e-6)
+
+    @given(
+        st.sampled_from([Dpsu(), PolicyLaplace()]),
+        st.floats(-4, 1.4),
+        st.floats(-12, -1),
+        st.integers(1, 2**32) | st.integers(0, 32).map(lambda n: 2**n),
+    )
+    @example(Dpsu(), -2.0, -6.0, 2**20)
+    @example(Dpsu(), -1.0, -6.0, 2**32)
+    @example(PolicyLaplace(), -2.0, -6.0, 2**20)
+    def test_sums_of_gaps_fit_into_their_words(
+        self, mechanism: Any, epsilon: float, delta: float, items: int
+    ) -> None:
+        """A sum that wraps around would make payments, and so the sensitivity, far too large."""
+        try:
+            made = plan(mechanism, epsilon=10**epsilon, delta=10**delta, max_items=items)
+        except UsageError as error:
+            assert "max_items" in str(error)  # noqa: PT017 (most plans do not fail)
+            return
+        policy = made.rounds[0].policy
+        assert policy.target < 2**63
+        assert items * policy.target**policy.power < 2**127
 
     def test_dpsu_has_the_noise_and_threshold_of_weighted_gaussian(self) -> None:
         dpsu, weighted = (plan(m, rho=0.1, delta=1e-5) for m in (Dpsu(), WeightedGaussian()))
@@ -87,9 +111,21 @@ class TestSpending:
         with pytest.raises(UsageError, match=f"{name} goes through the users one after the other"):
             select_partitions({1: ["a"]}, mechanism=name, engine="spark", epsilon=1.0, delta=1e-6)
 
-    def test_shares_of_too_many_items(self) -> None:
-        with pytest.raises(UsageError, match="at most 1048576 for policy-laplace, got 2000000"):
-            plan(PolicyLaplace(), epsilon=1.0, delta=1e-6, max_items=2_000_000)
+    @pytest.mark.parametrize("name", ["policy-laplace", "mad", "mad2r", "cumulative"])
+    def test_shares_of_too_many_items(self, name: str) -> None:
+        with pytest.raises(UsageError, match=f"at most 1048576 for {name}, got 2000000"):
+            plan(name, epsilon=1.0, delta=1e-6, max_items=2_000_000)
+
+    @pytest.mark.parametrize("mechanism", [Mad(buffer=0), Mad2R(buffer=0)])
+    @pytest.mark.parametrize("delta", [0.9, 0.999])
+    def test_a_threshold_below_zero(self, mechanism: Any, delta: float) -> None:
+        """An item needs a weight of 1 all the same, and every item is released that does well."""
+        made = plan(mechanism, rho=0.1, delta=delta, max_items=1)
+        assert made.rounds[-1].threshold < 0
+        assert all(step.spread.target >= 1 for step in made.rounds)
+        data = {n: ["tea"] for n in range(300)}
+        options: dict[str, Any] = {"rho": 0.1, "delta": delta, "max_items": 1}
+        assert select_partitions(data, mechanism=mechanism, **options).items == ["tea"]
 
 
 class TestPlainGuarantee:
@@ -167,6 +203,14 @@ class TestParameters:
         with pytest.raises(UsageError, match=f"buffer must be .* got {buffer!r}"):
             kind(buffer=buffer)
 
+    @pytest.mark.parametrize("largest", [1, 2**15 + 1, 2.5, True, None])
+    def test_bad_largest(self, largest: Any) -> None:
+        """More of it would make sums of 48-bit shares wrap around."""
+        with pytest.raises(
+            UsageError, match=f"largest must be .* from 2 to 32768, got {largest!r}"
+        ):
+            Mad(largest=largest)
+
     @pytest.mark.parametrize("count", [-1, 2**32, 1.5, True, None, "7"])
     def test_bad_counts(self, count: Any) -> None:
         with pytest.raises(UsageError, match=f"got {count!r} for 'tea'"):
@@ -198,6 +242,12 @@ class TestChances:
         dpsu, laplace = (plan(m, epsilon=1.0, delta=1e-4) for m in (Dpsu(), PolicyLaplace()))
         assert dpsu.release_probability(40, 16) == pytest.approx(dpsu.release_probability(10))
         assert laplace.release_probability(40, 4) == pytest.approx(laplace.release_probability(10))
+
+    def test_some_chances_cannot_be_had(self) -> None:
+        made = plan(Dpsu(buffer=0), epsilon=1.0, delta=1e-4)
+        with pytest.raises(UsageError, match=r"no number of users gives .* chance of 0\.95"):
+            made.users_needed(0.95)
+        assert "more than 2³⁴ for 95 %" in made.explain()
 
     def test_of_single(self) -> None:
         made = plan(Single(), epsilon=1.0, delta=1e-4)

@@ -8,6 +8,7 @@ from dp_sips.cli.flags import add_mechanism, add_privacy, mechanism
 from dp_sips.cli.parser import Parser
 from dp_sips.cli.streams import emit, emit_json
 from dp_sips.errors import UsageError
+from dp_sips.explain import users_needed
 
 _EXAMPLES = """\
 examples:
@@ -81,7 +82,7 @@ def _facts(made: dp_sips.Plan) -> dict[str, Any]:
             "sampler_loss": spent.sampler_loss,
         },
         "users_needed": [
-            {"items_per_user": items, "probability": p, "users": made.users_needed(p, items)}
+            {"items_per_user": items, "probability": p, "users": users_needed(made, p, items)}
             for items in (1, 10, 100)
             if items <= made.max_items
             for p in (0.5, 0.95)

@@ -35,7 +35,10 @@ The lattice. Noise is rounded to the lattice of step 2^-STEP_BITS on which the w
 on the lattice plus rounded noise is the rounded sum: a function of the Gaussian mechanism's output.
 What follows may then round as it likes. The sampler's values are off by at most 2⁻⁴⁹ (1 + |z|), for
 |z| ≤ 10.5, and a cell is 2^-STEP_BITS/σ wide: the odds of a cell are off by a factor within
-1 ± 23·2⁻⁴⁹·σ·2^STEP_BITS, which `lattice_loss` charges to ε for each item that a user touches.
+1 ± 23·2⁻⁴⁹·σ·2^STEP_BITS, which `lattice_error` charges to ε for each item that a user touches.
+Beyond, up to |z| = 13.2 where the sampler ends, a cell's chance is off by up to 2⁻¹²⁷, a step of
+its uniform numbers at either border. SAMPLER_TAIL pays for an error of 2⁻¹²³ (README.md), so for 16
+cells; `lattice_error` charges to δ as many of it as there are such cells.
 
 Numbers. All expectations are bounded from above:
  - the chance that noise alone survives is bounded from below, on a lattice, always rounding down;
@@ -58,6 +61,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_sips.privacy.budget import gaussian_delta
+from dp_sips.privacy.noise import SAMPLER_TAIL
 from dp_sips.privacy.search import boundary
 
 Floats = NDArray[np.float64]
@@ -236,14 +240,15 @@ class JointBound:
         return min(1.0, float(self.release(rho, thresholds).max()))
 
 
-def lattice_loss(rho: float, schedule: Schedule, max_items: int) -> float:
-    """Return what the sampler's rounding can add to ε: "The lattice", above.
+def lattice_error(rho: float, schedule: Schedule, max_items: int) -> tuple[float, float]:
+    """Return what the sampler's rounding can add to ε, and to δ: "The lattice", above.
 
     Three times the error of a cell covers (1 + κ)/(1 − κ), on both neighbours.
     """
-    sigmas = 1 / np.sqrt(2 * rho * schedule.fractions)
-    cells = sigmas * 2.0**STEP_BITS + 11  # 11 where a cell is wider than a deviation
-    return float(3 * max_items * 23 * 2.0**-49 * cells.sum())
+    cells = 2.0**STEP_BITS / np.sqrt(2 * rho * schedule.fractions)  # in one deviation
+    loss = 3 * max_items * 23 * 2.0**-49 * (cells + 11).sum()  # 11 where a cell is wider than it
+    tail = max_items * SAMPLER_TAIL * (1 + 2 * 2.7 * cells / 16).sum()
+    return float(loss), float(tail)
 
 
 def drop_levels(rho: float, schedule: Schedule) -> list[float]:

@@ -71,8 +71,11 @@ class Guarantee:
     sampler_tail: float
 
     def epsilon(self, *, delta: float, accounting: Accounting = "gaussian") -> float:
-        """Return the smallest ε for which the release is (ε, δ)-DP, rounded up."""
-        return self._budget.epsilon(self._exact(delta), accounting) + self.sampler_loss
+        """Return the smallest ε for which the release is (ε, δ)-DP, rounded up.
+
+        Infinity stands for every ε above LARGEST_EPSILON: there, the sampler's tails show.
+        """
+        return self._whole(self._budget.epsilon(self._exact(delta), accounting))
 
     def delta(self, *, epsilon: float, accounting: Accounting = "gaussian") -> float:
         """Return the smallest δ for which the release is (ε, δ)-DP, rounded up."""
@@ -80,7 +83,17 @@ class Guarantee:
 
     def _exact(self, delta: float) -> float:
         """Return the δ that exact arithmetic may have, for the sampler to have this one."""
-        return (check_delta(delta) - self.sampler_tail) / (1 + self.sampler_loss)
+        exact = (check_delta(delta) - self.sampler_tail) / (1 + self.sampler_loss)
+        if exact <= 0:
+            raise UsageError(
+                f"delta must be above {self.sampler_tail}, the sampler's part, got {delta}"
+            )
+        return exact
+
+    def _whole(self, epsilon: float) -> float:
+        """Return the ε that the sampler has where exact arithmetic has this one."""
+        whole = epsilon + self.sampler_loss
+        return whole if whole <= LARGEST_EPSILON * (1 + 1e-9) else math.inf
 
     def _sampled(self, delta: float) -> float:
         """Return the δ that the sampler has where exact arithmetic has this one."""
@@ -107,7 +120,8 @@ class RuleGuarantee(Guarantee):
     """The guarantee of release rules: (ε, δ) by the proof in rule.py.
 
     Attributes:
-        rules: The rules of all rounds. `rho` is that of no Gaussian: it is the e/α of the rules.
+        rules: The rules of all rounds. `rho` and `threshold_delta` follow from the (ε, δ) that was
+            asked for, as in `PlainGuarantee`.
     """
 
     rules: tuple[ReleaseRule, ...]
@@ -115,7 +129,7 @@ class RuleGuarantee(Guarantee):
     def epsilon(self, *, delta: float, accounting: Accounting = "gaussian") -> float:
         """Return the smallest ε for which the release is (ε, δ)-DP, rounded up."""
         del accounting  # there is only one
-        return rule_epsilon(self.rules, self._exact(delta)) + self.sampler_loss
+        return self._whole(rule_epsilon(self.rules, self._exact(delta)))
 
     def delta(self, *, epsilon: float, accounting: Accounting = "gaussian") -> float:
         """Return the smallest δ for which the release is (ε, δ)-DP, rounded up."""
@@ -124,7 +138,8 @@ class RuleGuarantee(Guarantee):
 
     def __str__(self) -> str:
         e, alpha = sum(rule.e for rule in self.rules), self.rules[0].alpha
-        return f"{self.threshold_delta:.4g}-approximate ({alpha:.4g}, {e:.4g})-RDP"
+        own = -math.expm1(sum(math.log1p(-rule.delta) for rule in self.rules))
+        return f"{own:.4g}-approximate ({alpha:.4g}, {e:.4g})-RDP"
 
 
 @dataclass(frozen=True)
@@ -149,9 +164,9 @@ class JointGuarantee(Guarantee):
         if self._joint_delta(_LARGEST_EPSILON) > delta:
             raise UsageError(f"delta is below what the thresholds spend, got {delta}")
         if self._joint_delta(_LEAST_EPSILON) <= delta:
-            return _LEAST_EPSILON + self.sampler_loss
+            return self._whole(_LEAST_EPSILON)
         found = boundary(lambda e: self._joint_delta(e) <= delta, _LARGEST_EPSILON, factor=0.5)
-        return found + self.sampler_loss
+        return self._whole(found)
 
     def delta(self, *, epsilon: float, accounting: Accounting = "gaussian") -> float:
         """Return the smallest δ for which the release is (ε, δ)-DP, rounded up."""
@@ -191,7 +206,7 @@ class PlainGuarantee(Guarantee):
         spare = (delta - self.threshold_delta) / (1 - self.threshold_delta)
         inside = 1 - spare * (1 + math.exp(-self.pure)) + 1e-15  # rounded up
         found = self.pure + math.log(inside) if inside > 0 else 0.0
-        return max(_LEAST_EPSILON, found + 1e-14 * (1 + self.pure)) + self.sampler_loss
+        return self._whole(max(_LEAST_EPSILON, found + 1e-14 * (1 + self.pure)))
 
     def delta(self, *, epsilon: float, accounting: Accounting = "gaussian") -> float:
         """Return the smallest δ for which the release is (ε, δ)-DP, rounded up."""

@@ -66,6 +66,8 @@ MOST_USERS: Final = 1 << 32
 # So many bits of a budget are the fewest that make sense; Γ and Δ0 take the others of 128.
 _FEWEST_BITS: Final = 36
 _MOST_BITS: Final = 52
+_GAP_BITS: Final = 63
+_SUM_BITS: Final = 127
 SHAVE: Final = 1 - 2.0**-50
 """Makes payments a little smaller than computed, so that rounding cannot make them too large."""
 
@@ -123,20 +125,36 @@ class Favourite:
 
 Policy = Proportional | Favourite
 
+
+def proportional(power: int, target: float, unit_bits: int, max_items: int) -> Proportional:
+    """Return the policy with this target, if the sums of powers that users make of it fit.
+
+    Engines add up to max_items powers of gaps in 127 bits, and hold a gap in 63.
+    """
+    whole = round(target * 2**unit_bits)
+    if whole.bit_length() > _GAP_BITS or max_items * whole**power >= 1 << _SUM_BITS:
+        raise _too_much(target, max_items)
+    return Proportional(power, whole, unit_bits)
+
+
 Liking = Callable[[Blocks], NDArray[np.uint32]]
 """How much users are taken to like each item, from public knowledge."""
 
 
 def unit_bits(power: int, largest: float, max_items: int) -> int:
     """Return the bits of the smallest unit in which this target has 63 bits, and sums 127."""
-    sums = (127 - max_items.bit_length()) // power - 1
-    room = min(63, sums) - max(0, math.ceil(math.log2(largest)))
+    sums = (_SUM_BITS - max_items.bit_length()) // power - 1
+    room = min(_GAP_BITS, sums) - max(0, math.ceil(math.log2(largest)))
     if room < _FEWEST_BITS:
-        raise UsageError(
-            f"the threshold would be about {largest / 2:g}: give a larger epsilon or rho, or "
-            f"fewer than max_items={max_items}"
-        )
+        raise _too_much(largest / 2, max_items)
     return min(_MOST_BITS, room)
+
+
+def _too_much(target: float, max_items: int) -> UsageError:
+    return UsageError(
+        f"an item would need a weight of about {target:g}: give a larger epsilon or rho, or "
+        f"fewer than max_items={max_items}"
+    )
 
 
 def sensitivity(power: int, unit_bits: int, max_items: int) -> float:

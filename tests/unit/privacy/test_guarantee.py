@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dp_sips import plan
 from dp_sips.errors import UsageError
 from dp_sips.privacy.budget import Accounting, Budget
 from dp_sips.privacy.guarantee import Guarantee, sampler_loss, sampler_tail
@@ -38,6 +39,33 @@ def test_epsilon_and_delta_are_the_budgets_plus_the_samplers(accounting: Account
 @given(st.floats(1.1e-5, 0.9))
 def test_there_and_back_is_private(delta: float) -> None:
     assert SPENT.delta(epsilon=SPENT.epsilon(delta=delta) * (1 + 1e-12)) <= delta
+
+
+def test_no_epsilon_beyond_the_samplers_tails() -> None:
+    """Of so large a ρ, some numbers that the one neighbour draws are none that the sampler has."""
+    made = [
+        plan(name, rho=100, delta=1e-6, max_items=1) for name in ("weighted-gaussian", "cumulative")
+    ]
+    made += [plan(name, epsilon=40, delta=1e-6, max_items=1) for name in ("gw", "sips-rule")]
+    for spent in (one.guarantee for one in made[:2]):
+        assert spent.epsilon(delta=1e-5) == math.inf
+        assert spent.delta(epsilon=1000) == spent.delta(epsilon=28) > 1e-5
+    for spent in (one.guarantee for one in made[2:]):
+        assert 27 < spent.epsilon(delta=1e-6) <= 28 * (1 + 1e-9)
+
+
+def test_a_delta_that_the_sampler_uses_up() -> None:
+    with pytest.raises(UsageError, match=r"delta must be above 6.*e-23, the sampler's part, got"):
+        SPENT.epsilon(delta=1e-30)
+
+
+@pytest.mark.parametrize("mechanism", ["sips-rule", "gw", "single"])
+def test_rho_is_true_of_mechanisms_that_have_an_epsilon(mechanism: str) -> None:
+    """(ε, δ)-DP is δ-approximate ε²/2-zCDP (Bun and Steinke 2016), and that is what is said."""
+    spent = plan(mechanism, epsilon=1.5, delta=1e-5, max_items=1).guarantee
+    assert spent.rho == pytest.approx(1.5**2 / 2)
+    assert spent.rho >= (1.5 - spent.sampler_loss) ** 2 / 2
+    assert spent.threshold_delta == pytest.approx(1e-5)
 
 
 def test_more_rounds_and_items_cost_more() -> None:

@@ -80,7 +80,7 @@ class TestUnits:
         assert unit_bits(L1, 100.0, 100) == 52
 
     def test_a_target_that_is_too_large(self) -> None:
-        with pytest.raises(UsageError, match=r"threshold would be about 5e\+08.*max_items=7"):
+        with pytest.raises(UsageError, match=r"weight of about 5e\+08.*max_items=7"):
             unit_bits(L2, 1e9, 7)
 
     def test_favourites_are_whole(self) -> None:
