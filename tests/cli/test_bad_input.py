@@ -127,6 +127,7 @@ def test_a_glob_that_matches_nothing(run: Any, tmp_path: Path) -> None:
         ("d.parquet", b"PAR1 and no more", ("d.parquet cannot be read",)),
         ("d.arrow", b"ARROW1 and no more", ("d.arrow cannot be read",)),
         ("d.jsonl", b'{"u": 1, "i": ', ("d.jsonl", "cannot be read")),
+        ("d.jsonl", b'{"u": 1, "i": "\xe9"}\n', ("'i'", "d.jsonl is not UTF-8 text")),
         ("d.csv.gz", gzip.compress(b"u,i\n" + b"1,a\n" * 999, mtime=0)[:-20], ("d.csv.gz",)),
         ("d.data", b"u,i\n1,a\n", ("no suffix that tells its kind",)),
     ],

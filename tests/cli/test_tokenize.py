@@ -75,6 +75,14 @@ def test_bad_usage(run: Any, docs: Path, words: Any, message: Any) -> None:
     assert {path.name for path in docs.parent.iterdir()} == {"docs.csv", "old.parquet"}
 
 
+def test_text_that_is_not_utf8(run: Any, docs: Path) -> None:
+    path = docs.with_name("docs.jsonl")
+    path.write_bytes(b'{"author": 7, "body": "caf\xe9"}\n')
+    words = (path, *ENOUGH[1:])
+    assert run("tokenize", *words).refused("'body'", "docs.jsonl is not UTF-8 text")
+    assert {path.name for path in docs.parent.iterdir()} == {"docs.csv", "docs.jsonl"}
+
+
 def test_the_input_is_never_the_output(run: Any, docs: Path) -> None:
     assert run("tokenize", *ENOUGH).code == 0
     again = ("t.parquet", "--user", "author", "--text", "body", "-o", "t.parquet", "--force")

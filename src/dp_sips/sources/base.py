@@ -11,6 +11,7 @@ import pyarrow as pa
 from dp_sips.errors import InputError, UsageError
 from dp_sips.sources.batches import cut, exploded, plain_nulls, settle_nulls
 from dp_sips.sources.types import carried, element, from_carried, to_carried
+from dp_sips.sources.utf8 import check_utf8
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,9 @@ class Source:
         users, *items = piece.columns
         piece = _batch([_carry(users, types[0]), *items], own_names)
         for batch in exploded(piece, keep_null=self.nulls == "group"):
-            columns = map(_carry, batch.columns, types)
+            columns = list(map(_carry, batch.columns, types))
+            for column, name in zip(columns, own_names, strict=True):
+                check_utf8(column, name, label)
             ready = _batch(columns, ["user", *self.item_schema.names])
             yield settle_nulls(ready, self.nulls, own_names, label)
 

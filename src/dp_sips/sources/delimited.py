@@ -11,6 +11,7 @@ import pyarrow.types as kinds
 from dp_sips.errors import InputError
 from dp_sips.sources.columns import Columns
 from dp_sips.sources.looks import Look
+from dp_sips.sources.utf8 import not_utf8
 
 BLOCK = 1 << 22
 _LONGEST_LOOK = 1 << 26
@@ -79,5 +80,5 @@ def _misfit(path: Path, header: list[str], message: str) -> str:
     place, kind, rest = match.groups()
     name = header[int(place)]
     if "UTF8" in rest:
-        return f"column {name!r} of {path} is not UTF-8 text: convert the file to UTF-8 first"
+        return not_utf8(name, str(path))
     return f"column {name!r} of {path} has the type {kind}, but {rest}: {_AS_TEXT}"

@@ -10,6 +10,7 @@ from dp_sips.errors import InputError, UsageError
 from dp_sips.progress import Progress
 from dp_sips.sources.base import Feed, Part, reading
 from dp_sips.sources.batches import ROWS, cut
+from dp_sips.sources.utf8 import check_utf8
 from dp_sips.text import Words
 from dp_sips.text.workers import tokenize_all
 
@@ -60,17 +61,21 @@ def _taken_apart(feed: Feed, words: Words) -> Iterator[pa.RecordBatch]:
     users: list[pa.Array] = []
 
     def texts() -> Iterator[pa.Array]:
-        for piece in _pieces(feed):
-            users.append(piece.column(0))
-            yield piece.column(1).cast(pa.large_string())
+        for own, piece in _pieces(feed):
+            users.append(own)
+            yield piece
 
     for lists in tokenize_all(texts(), words.longest, words.processes):
         yield pa.record_batch([users.pop(0), lists], names=feed.schema.names)
 
 
-def _pieces(feed: Feed) -> Iterator[pa.RecordBatch]:
+def _pieces(feed: Feed) -> Iterator[tuple[pa.Array, pa.Array]]:
+    """Yield users and their texts, a few at a time."""
     for part in feed.parts:
         with reading(part.label):
             for batch in part.read():
                 rows = _BYTES * batch.num_rows // max(batch.nbytes, 1)
-                yield from cut(batch, min(max(rows, 1), ROWS))
+                for piece in cut(batch, min(max(rows, 1), ROWS)):
+                    texts = piece.column(1).cast(pa.large_string())
+                    check_utf8(texts, feed.schema.names[1], part.label)
+                    yield piece.column(0), texts
