@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -39,7 +40,9 @@ def exploded(batch: pa.RecordBatch, *, keep_null: bool) -> Iterator[pa.RecordBat
 def _explode(batch: pa.RecordBatch, *, keep_null: bool) -> pa.RecordBatch:
     users, lists = batch.columns
     flat = [pc.list_flatten(lists)]
-    repeated = [users.take(pc.list_parent_indices(lists))]
+    # Not by list_parent_indices: that counts the values that a null list may cover, too.
+    lengths = pc.fill_null(pc.list_value_length(lists), 0)
+    repeated = [users.take(pa.array(np.repeat(np.arange(len(lists)), lengths)))]
     if keep_null and lists.null_count:
         missing = pc.indices_nonzero(lists.is_null())
         repeated.append(users.take(missing))

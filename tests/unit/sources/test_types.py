@@ -119,6 +119,30 @@ def test_each_kind_of_list(lists: pa.DataType, offset: int, read: Any) -> None:
         read(table)
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda values, mask: pa.ListArray.from_arrays([0, 2, 3, 4], values, mask=mask),
+        lambda values, mask: pa.LargeListArray.from_arrays([0, 2, 3, 4], values, mask=mask),
+        lambda values, mask: pa.ListViewArray.from_arrays([0, 2, 3], [2, 1, 1], values, mask=mask),
+    ],
+    ids=["list", "large", "view"],
+)
+def test_a_null_list_may_cover_values(make: Any, read: Any) -> None:
+    lists = make(pa.array(["a", "b", "hidden", "c"]), pa.array([False, True, False]))
+    table = pa.table({"u": [1, 2, 3], "i": lists})
+    kept = [(1, "a"), (1, "b"), (3, "c")]
+    assert read(table, nulls="drop") == Counter(kept)
+    assert read(table, nulls="group") == Counter([*kept, (2, None)])
+
+
+def test_list_views_in_any_order(read: Any) -> None:
+    """Views of one store of values, in no order, overlapping and with gaps."""
+    views = pa.ListViewArray.from_arrays([3, 0, 0], [1, 2, 1], pa.array(["a", "b", "gap", "c"]))
+    expected = Counter([(1, "c"), (2, "a"), (2, "b"), (3, "a")])
+    assert read(pa.table({"u": [1, 2, 3], "i": views})) == expected
+
+
 def test_null_lists_of_dictionaries(read: Any) -> None:
     words = pa.array(["a", "b", "a"]).dictionary_encode()
     lists = pa.ListArray.from_arrays(pa.array([0, 2, None, 3]), words)
