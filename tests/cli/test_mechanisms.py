@@ -1,9 +1,13 @@
 """dp-sips mechanisms, and the flags of mechanisms."""
 
+import datetime as dt
 import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
 import pytest
 
 import dp_sips
@@ -106,13 +110,41 @@ class TestHistogram:
         assert shown["items"] == ["jam"]
         assert shown["certificate"]["mechanism"] == {"name": "gw", "buffer": 400, "histogram": 3}
 
+    @pytest.mark.parametrize("suffix", ["csv", "parquet"])
+    @pytest.mark.parametrize("items", [("00501", "10001"), (501, 10001)], ids=["text", "numbers"])
+    def test_items_are_read_as_the_data_has_them(
+        self, run: Any, tmp_path: Path, suffix: str, items: Any
+    ) -> None:
+        """In a CSV file, what looks like a number may be text: a zip code."""
+        table = pa.table({"u": [*range(300)] * 2, "i": [x for x in items for _ in range(300)]})
+        data = tmp_path / f"data.{suffix}"
+        {"csv": pacsv.write_csv, "parquet": pq.write_table}[suffix](table, data)
+        path = self.file(tmp_path, "i,count\n10001,1\n00501,5\n")
+        flags = ("--user", "u", "--item", "i", "--histogram", path, "--buffer", "400", *ENOUGH)
+        text = ("--text",) if suffix == "csv" and items[0] == "00501" else ()
+        assert json.loads(run("select", data, *flags, *text, "--json").out)["items"] == [items[0]]
+
+    def test_columns_of_both_kinds(self, run: Any, tmp_path: Path) -> None:
+        rows = {"u": [*range(300)] * 2, "zip": ["00501"] * 600, "n": [1] * 300 + [2] * 300}
+        pq.write_table(pa.table(rows), tmp_path / "d.parquet")
+        path = self.file(tmp_path, "count,n,zip\n1,1,00501\n5,2,00501\n")
+        flags = ("--user", "u", "--item", "zip", "--item", "n", "--histogram", path, *ENOUGH)
+        ran = run("select", tmp_path / "d.parquet", *flags, "--buffer", "400", "--json")
+        assert json.loads(ran.out)["items"] == [{"zip": "00501", "n": 2}]
+
+    def test_items_that_the_data_cannot_have(self, run: Any, tmp_path: Path) -> None:
+        pq.write_table(pa.table({"u": [1], "i": [1]}), tmp_path / "d.parquet")
+        path = self.file(tmp_path, "i,count\njam,1\n")
+        flags = ("--user", "u", "--item", "i", "--histogram", path, *ENOUGH)
+        assert run("select", tmp_path / "d.parquet", *flags).refused("'i'", "int64", "jam")
+
     @pytest.mark.parametrize(
         ("text", "message"),
         [
             ("item\njam\n", ("count", "public.csv")),
             ("word,count\njam,1\n", ("item", "public.csv")),
-            ("item,count\njam,x\n", ("'count' must have whole numbers", "string")),
-            ("item,count\njam,1.5\n", ("count",)),
+            ("item,count\njam,x\n", ("'count' must have whole numbers", "'x'")),
+            ("item,count\njam,1.5\n", ("'count' must have whole numbers", "1.5")),
             ("item,count\njam,-1\n", ("counts from 0 to", "-1", "jam")),
             ("item,count\njam,\ntea,3\n", ("null",)),
         ],
@@ -121,6 +153,12 @@ class TestHistogram:
     def test_bad_files(self, select: Any, tmp_path: Path, text: str, message: Any) -> None:
         path = self.file(tmp_path, text)
         assert select("--histogram", path, "--quiet").refused(*message)
+
+    def test_counts_that_are_dates(self, select: Any, tmp_path: Path) -> None:
+        table = pa.table({"item": ["jam"], "count": [dt.date(2024, 5, 1)]})
+        pq.write_table(table, tmp_path / "h.parquet")
+        ran = select("--histogram", tmp_path / "h.parquet")
+        assert ran.refused("'count' must have whole numbers", "date32")
 
     def test_no_file(self, select: Any) -> None:
         assert select("--histogram", "nowhere.csv").refused("nowhere.csv")

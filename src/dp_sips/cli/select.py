@@ -19,6 +19,7 @@ from dp_sips.formats import WRITERS, check_columns, format_of, plain_rows, write
 from dp_sips.output import check_output, replacing
 from dp_sips.select import select_partitions
 from dp_sips.selection import Selection
+from dp_sips.sources import open_source
 from dp_sips.sources.finding import find_files
 
 _EXAMPLES = """\
@@ -108,7 +109,8 @@ def _add_histogram(parser: Parser) -> None:
 def _histogram(args: argparse.Namespace) -> dict[Any, int] | None:
     if args.histogram is None:
         return None
-    return read_histogram(args.histogram, args.item, text=args.text)
+    data = open_source(args.input, user=args.user, item=args.item, text=args.text)
+    return read_histogram(args.histogram, data.item_schema)
 
 
 def _add_output(parser: Parser) -> None:
