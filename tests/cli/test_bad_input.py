@@ -118,6 +118,22 @@ def test_a_glob_that_matches_nothing(run: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        (".", ("link.csv is a link to gone.csv",)),
+        ("*.csv", ("link.csv is a link to gone.csv",)),
+        ("n" * 300 + ".csv", ("cannot be read: File name too long",)),
+    ],
+    ids=["folder", "glob", "long"],
+)
+def test_paths_that_lead_nowhere(run: Any, tmp_path: Path, place: str, words: Any) -> None:
+    (tmp_path / "link.csv").symlink_to("gone.csv")
+    (tmp_path / "old.txt").touch()
+    ran = run("select", tmp_path / place, *ENOUGH, "-o", tmp_path / "old.txt", "--force")
+    assert ran.refused(*words)
+
+
+@pytest.mark.parametrize(
     ("name", "content", "words"),
     [
         ("d.csv", b"", ("no rows", "0 bytes")),

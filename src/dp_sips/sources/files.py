@@ -36,10 +36,15 @@ def open_files(places: Iterable[str | os.PathLike[str]], columns: Columns, *, te
 
 def _with_content(paths: list[Path]) -> list[Path]:
     """Leave out empty text files, which distributed writers make of empty partitions."""
-    full = [path for path in paths if kind_of(path) not in _MAY_BE_EMPTY or path.stat().st_size > 0]
+    full = [path for path in paths if kind_of(path) not in _MAY_BE_EMPTY or not _is_empty(path)]
     if not full:
         raise InputError(f"no rows in {_label(paths)}: 0 bytes")
     return full
+
+
+def _is_empty(path: Path) -> bool:
+    with reading(str(path)), pa.input_stream(str(path), compression="detect") as stream:
+        return not stream.read(1)
 
 
 def _look(path: Path, columns: Columns, *, text: bool) -> Look:

@@ -4,6 +4,7 @@ import glob
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import NoReturn
 
 from dp_sips.errors import InputError, UsageError, did_you_mean
 
@@ -34,9 +35,15 @@ def kind_of(path: Path) -> str | None:
 
 def find_files(places: Iterable[str | os.PathLike[str]]) -> list[Path]:
     """Return every data file that the paths, globs and folders name, each once, by name."""
-    found = {path for place in places for path in _expand(os.fspath(place))}
+    try:
+        found = {path for place in places for path in _expand(os.fspath(place))}
+        dangling = next((path for path in found if not path.exists()), None)
+    except OSError as error:
+        _raise(error)
     if not found:
         raise UsageError("the list of paths is empty: name at least one file")
+    if dangling is not None:
+        raise InputError(_missing(dangling))
     return sorted(found, key=str)
 
 
@@ -90,7 +97,7 @@ def _data_files(folder: Path) -> Iterator[Path]:
         yield from (path for path in paths if kind_of(path))
 
 
-def _raise(error: OSError) -> None:
+def _raise(error: OSError) -> NoReturn:
     raise InputError(f"{error.filename} cannot be read: {error.strerror}") from error
 
 

@@ -43,6 +43,12 @@ def test_paths_that_lead_nowhere(tmp_path: Path, read: Any) -> None:
     (tmp_path / "link.csv").symlink_to("gone.csv")
     with pytest.raises(InputError, match=r"link\.csv is a link to gone\.csv"):
         read(tmp_path / "link.csv")
+    for place in (tmp_path, tmp_path / "*.csv", [tmp_path, tmp_path / "*.csv"]):
+        with pytest.raises(InputError, match=r"link\.csv is a link to gone\.csv"):
+            read(place)
+    for name in ("n" * 300 + ".csv", "n" * 300 + "/a.csv"):
+        with pytest.raises(InputError, match=r"n\S+ cannot be read: File name too long"):
+            read(tmp_path / name)
     with pytest.raises(InputError, match="no user of that name"):
         read("~nobody-of-that-name/a.csv")
     with pytest.raises(UsageError, match="a path is empty"):

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather
 
+from dp_sips.errors import InputError
 from dp_sips.sources import open_source, parquet
 
 TABLE = pa.table({"z": [0.5, 1.5, 2.5], "i": ["a", "b", "a"], "u": [1, 2, 1]})
@@ -51,6 +52,16 @@ WRITERS: dict[str, Callable[[pa.Table, Path], Any]] = {
     "a.ipc": write_stream,
     "a.feather": feather.write_feather,
 }
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl"])
+@pytest.mark.parametrize("pack", ["", ".gz", ".bz2", ".zst"])
+def test_empty_parts_are_left_out(kind: str, pack: str, tmp_path: Path, read: Any) -> None:
+    WRITERS[f"a.{kind}"](TABLE, tmp_path / f"a.{kind}")
+    pa.output_stream(str(tmp_path / f"b.{kind}{pack}"), compression="detect").close()
+    assert read(tmp_path) == ROWS
+    with pytest.raises(InputError, match=r"no rows in .*b\..*: 0 bytes"):
+        read(tmp_path / f"b.{kind}{pack}")
 
 
 @pytest.mark.parametrize("name", WRITERS)
