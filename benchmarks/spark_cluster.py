@@ -52,7 +52,7 @@ class Cluster:
         A worker that is pinned has `cores` of the machine's for all that it starts, as a container
         would have. One that is not takes more than it owns: its Java and its Python run at once.
         """
-        name = f"worker-{len(self.workers)}"
+        name = f"worker-{len(list(self.folder.glob('worker-*.log')))}"
         arguments = ["--cores", str(cores), "--memory", memory, "--host", "127.0.0.1"]
         arguments += ["--work-dir", str(self.folder / name), "--webui-port", "0", self.url]
         first = len(self.workers) * cores
@@ -68,8 +68,10 @@ class Cluster:
 
     def kill(self, worker: int) -> None:
         """Kill a worker and its executors, without a warning."""
-        for process in (*_children(self.workers[worker].pid), self.workers[worker].pid):
-            os.kill(process, signal.SIGKILL)
+        killed = self.workers.pop(worker)
+        for process in (*_children(killed.pid), killed.pid):
+            _quietly_kill(process)
+        killed.wait()
 
 
 @contextmanager

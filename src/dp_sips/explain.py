@@ -111,13 +111,7 @@ def _chances(plan: Plan) -> str:
 
 
 def _needed(plan: Plan, chance: float, items: int) -> str:
-    users = users_needed(plan, chance, items)
-    return "more than 2³⁴" if users is None else f"{users:,}"
-
-
-def users_needed(plan: Plan, chance: float, items: int) -> int | None:
-    """Return how many users an item needs for this chance; None where no number is enough."""
     try:
-        return plan.users_needed(chance, items)
+        return f"{plan.users_needed(chance, items):,}"
     except UsageError:
-        return None
+        return "more than 2³⁴"

@@ -1,6 +1,7 @@
 """Spark tables in, Spark tables out; bad input as in the memory engine; nothing left behind."""
 
 import datetime as dt
+import os
 import re
 from decimal import Decimal
 from typing import Any
@@ -8,9 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyspark import RDD
 
 from dp_sips import Cumulative, InputError, UsageError, select_partitions
 from dp_sips.engines.spark import SparkEngine
+from dp_sips.engines.spark.engine import SparkContributions
 
 TEST: dict[str, Any] = {
     "rho": 0.5, "delta": 0.01, "seed": 1, "insecure_test": True, "mechanism": "weighted-gaussian",
@@ -112,7 +115,8 @@ def test_nulls_and_empty_tables(spark: Any) -> None:
 def test_nothing_is_left_in_the_session(spark: Any) -> None:
     def state() -> Any:
         held = spark.sparkContext._jsc.getPersistentRDDs().size()
-        return held, sorted(spark.conf.getAll.items()), spark.catalog.listTables()
+        settings = sorted(spark.conf.getAll.items())
+        return held, settings, spark.catalog.listTables(), RDD.toDF, spark.getActiveSession()
 
     frame = spark.createDataFrame(words()).persist()
     frame.count()
@@ -141,6 +145,65 @@ def test_files_are_read_by_spark(spark: Any, tmp_path: Any) -> None:
         assert released["i"].to_pylist() == expected["i"].to_pylist()
     with pytest.raises(InputError, match="no such file"):
         select_partitions(str(tmp_path / "b.csv"), engine="spark", **NAMES, **TEST)
+
+
+@pytest.mark.parametrize("paths", [list, tuple])
+def test_csv_has_the_quotes_of_the_memory_engine(paths: Any, spark: Any, tmp_path: Any) -> None:
+    del spark
+    fields = ['"say ""hi"""', '"ends in \\"', '"two\nlines"', '"a,b"']
+    rows = [f"{user},{field}" for user in range(40) for field in fields]
+    (tmp_path / "blob").write_text("\n".join(["u,i", *rows]) + "\n")
+    (tmp_path / "link.csv").symlink_to(tmp_path / "blob")
+    files = paths([str(tmp_path / "link.csv")])
+    options = NAMES | TEST | {"rho": 50.0}
+    released = [
+        select_partitions(files, engine=engine, **options).items["i"].to_pylist()
+        for engine in ("spark", "memory")
+    ]
+    assert released[0] == released[1] == ["a,b", "ends in \\", 'say "hi"', "two\nlines"]
+
+
+def test_csv_files_with_other_headers_are_refused(spark: Any, tmp_path: Any) -> None:
+    """Spark would take users for items, and items for users."""
+    del spark
+    (tmp_path / "a.csv").write_text("u,i\n1,a\n2,a\n")
+    (tmp_path / "b.csv").write_text("i,u\na,3\nb,4\n")
+    files = [str(tmp_path / name) for name in ("a.csv", "b.csv")]
+    with pytest.raises(InputError, match=r"^the CSV files have different headers: Spark needs"):
+        select_partitions(files, engine="spark", **NAMES, **TEST)
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
+def test_broken_files_are_named(name: str, spark: Any, tmp_path: Any) -> None:
+    del spark
+    (tmp_path / name).write_text('{"u": 1, "i": "a"}\n{"u": 2, "i": \n')
+    with pytest.raises(InputError, match=f"{name} cannot be read: "):
+        select_partitions(str(tmp_path / name), engine="spark", **NAMES, **TEST)
+
+
+def test_other_values_in_the_second_reading(spark: Any) -> None:
+    def fickle(batches: Any) -> Any:
+        for batch in batches:
+            word = os.urandom(20).hex()
+            yield pa.RecordBatch.from_arrays([batch[0], [word] * len(batch)], names=["u", "i"])
+
+    frame = spark.range(0, 400, 1, 1).mapInArrow(fickle, "u long, i string")
+    with pytest.raises(InputError, match=r"^the Spark data frame changed while it was read"):
+        select_partitions(frame, **NAMES, **TEST)
+
+
+def test_no_join_after_the_last_round(spark: Any, monkeypatch: Any) -> None:
+    layouts = []
+    lay_out = SparkContributions._lay_out
+
+    def counted(self: Any, *rules: Any) -> None:
+        layouts.append(1)
+        lay_out(self, *rules)
+
+    monkeypatch.setattr(SparkContributions, "_lay_out", counted)
+    frame = spark.createDataFrame(words())
+    select_partitions(frame, engine=SparkEngine(broadcast_items=0), **NAMES, **TEST)
+    assert len(layouts) == 1
 
 
 def test_many_found_items_leave_by_a_join(spark: Any) -> None:

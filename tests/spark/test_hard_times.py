@@ -2,6 +2,8 @@
 
 import threading
 import time
+from itertools import count
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,7 @@ import pyarrow as pa
 
 from dp_sips import select_partitions
 from dp_sips.engines.spark import engine as spark_engine
+from dp_sips.engines.spark import parcels
 
 OPTIONS: dict[str, Any] = {
     "user": "u", "item": "i", "rho": 0.5, "delta": 0.01, "mechanism": "sips", "max_items": 5,
@@ -45,25 +48,37 @@ def test_lost_cache_blocks(spark: Any, monkeypatch: Any) -> None:
     assert lost
 
 
-def test_a_worker_dies_in_the_middle_of_a_round(cluster: Any, spark: Any, monkeypatch: Any) -> None:
-    """Kill −9, while the tasks of the second round run."""
+def test_a_worker_dies_in_the_middle_of_a_round(
+    cluster: Any, spark: Any, monkeypatch: Any, tmp_path: Path
+) -> None:
+    """Kill −9, while tasks of the second round run: they wait for it."""
     weigh = spark_engine.SparkContributions.weigh
-    rounds: list[threading.Timer] = []
+    running, dead = tmp_path / "running", tmp_path / "dead"
+    rounds = count(1)
 
-    def fatal(self: Any, *rules: int) -> Any:
-        rounds.append(threading.Timer(0.3, lambda: cluster.kill(0)))
-        if len(rounds) == 2:
-            rounds[-1].start()
-        return weigh(self, *rules)
+    def wait(batches: Any) -> Any:
+        running.touch()
+        while not dead.exists():
+            time.sleep(0.01)
+        yield from batches
 
-    monkeypatch.setattr(spark_engine.SparkContributions, "weigh", fatal)
+    def observed(self: Any, *rules: int) -> Any:
+        sums = weigh(self, *rules)
+        return sums.mapInArrow(wait, parcels.SCHEMA) if next(rounds) == 2 else sums
+
+    def murder() -> None:
+        while not running.exists():
+            time.sleep(0.01)
+        cluster.kill(0)
+        dead.touch()
+
+    monkeypatch.setattr(spark_engine.SparkContributions, "weigh", observed)
     frame = spark.createDataFrame(data()).repartition(4)
     wanted = expected()
+    murderer = threading.Thread(target=murder)
+    murderer.start()
     assert released(frame) == wanted
-    rounds[1].join()
-    end = time.monotonic() + 60
-    while cluster.workers[0].poll() is None and time.monotonic() < end:
-        time.sleep(0.1)
-    assert cluster.workers[0].poll() is not None
+    murderer.join()
     monkeypatch.undo()
     assert released(frame) == wanted
+    cluster.add_worker(cores=1, memory="1g")

@@ -114,6 +114,7 @@ def test_blocks_whose_words_agree(monkeypatch: Any) -> None:
 
 @pytest.mark.parametrize("partitions", [1, 3, 200])
 def test_one_label_for_each_partition(partitions: int) -> None:
+    """Where labels go is Spark's to say: `test_plans` asks it."""
     labels = bucket_labels(partitions).tolist()
     assert len(set(labels)) == partitions
     assert min(labels) >= 0

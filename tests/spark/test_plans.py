@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from dp_sips import Sips, WeightedGaussian, select_partitions
+from dp_sips import Cumulative, Sips, WeightedGaussian, select_partitions
 from dp_sips.engines.spark import SparkEngine
+from dp_sips.engines.spark.buckets import bucket_labels
 from dp_sips.privacy.noise import Key
 
 SEED = 12345
@@ -48,6 +49,33 @@ def test_few_exchanges(rounds: int, words: bool, spark: Any, event_log: Path) ->
     options: dict[str, Any] = {"user": "u", "item": "i", "rho": 50, "delta": 1e-9}
     released = select_partitions(frame, mechanism=mechanism, **options).items
     assert exchanges(event_log, seen) == 1 + rounds + words
+    assert released.count() == 39
+
+
+def test_a_label_goes_to_its_own_partition(spark: Any) -> None:
+    labels = bucket_labels(7).tolist()
+    places = spark.createDataFrame([(label,) for label in labels], "label int")
+    rows = places.selectExpr("label", "pmod(hash(label), 7) AS place").collect()
+    assert sorted((row.place, row.label) for row in rows) == list(enumerate(labels))
+
+
+def test_signals_take_one_exchange_more_a_round(spark: Any, event_log: Path) -> None:
+    """Users look at what all others gave, and give once more."""
+    frame = spark.range(4000).selectExpr("id DIV 40 AS u", "id % 40 AS i")
+    seen = len(events(event_log))
+    options: dict[str, Any] = {"user": "u", "item": "i", "epsilon": 20, "delta": 1e-9}
+    select_partitions(frame, mechanism="mad", **options)
+    assert exchanges(event_log, seen) == 1 + 2
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 4])
+def test_evidence_has_no_exchange_of_its_own(rounds: int, spark: Any, event_log: Path) -> None:
+    frame = spark.range(4000).selectExpr("id DIV 40 AS u", "if(id % 40 = 0, -id, id % 40) AS i")
+    seen = len(events(event_log))
+    mechanism = Cumulative(rounds=rounds, first_drop=-9, last_drop=-9)
+    options: dict[str, Any] = {"user": "u", "item": "i", "epsilon": 20, "delta": 1e-9}
+    released = select_partitions(frame, mechanism=mechanism, **options).items
+    assert exchanges(event_log, seen) == 1 + rounds
     assert released.count() == 39
 
 

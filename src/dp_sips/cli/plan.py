@@ -8,7 +8,6 @@ from dp_sips.cli.flags import add_mechanism, add_privacy, mechanism
 from dp_sips.cli.parser import Parser
 from dp_sips.cli.streams import emit, emit_json
 from dp_sips.errors import UsageError
-from dp_sips.explain import users_needed
 
 _EXAMPLES = """\
 examples:
@@ -68,6 +67,14 @@ def _in_words(chance: dict[str, Any]) -> str:
     )
 
 
+def _needed(made: dp_sips.Plan, probability: float, items: int) -> int | None:
+    """Return how many users an item needs; None where no number is enough."""
+    try:
+        return made.users_needed(probability, items)
+    except UsageError:
+        return None
+
+
 def _facts(made: dp_sips.Plan) -> dict[str, Any]:
     spent = made.guarantee
     return {
@@ -82,7 +89,7 @@ def _facts(made: dp_sips.Plan) -> dict[str, Any]:
             "sampler_loss": spent.sampler_loss,
         },
         "users_needed": [
-            {"items_per_user": items, "probability": p, "users": users_needed(made, p, items)}
+            {"items_per_user": items, "probability": p, "users": _needed(made, p, items)}
             for items in (1, 10, 100)
             if items <= made.max_items
             for p in (0.5, 0.95)

@@ -114,6 +114,8 @@ class SparkContributions:
         self._held: list[DataFrame] = []
         self._found: list[Blocks] = []
         self._removed = BlockSet.of(NO_BLOCKS)
+        self._hopeless: Outcome | None = None
+        self._dropped: DataFrame | None = None
         self._chunks: Held | None = None
         self._judged: Held | None = None
         self._stale: list[Held] = []
@@ -126,9 +128,9 @@ class SparkContributions:
 
     def weigh(self, max_items: int, step_bits: int = UNIT_BITS) -> DataFrame:
         """Return the sums of each item: partial ones per chunk, then one exchange by item."""
-        assert self._chunks is not None
+        table = self._thinned()
         weigh = Weigh(self._removed, max_items, step_bits, self._labels)
-        return self._met(self._chunks.table.mapInArrow(weigh, parcels.SCHEMA))
+        return self._met(table.mapInArrow(weigh, parcels.SCHEMA))
 
     def spread(
         self,
@@ -138,13 +140,12 @@ class SparkContributions:
         signal: Signal | None = None,
     ) -> DataFrame:
         """Return the sums of what users give by `split`; signals travel by broadcast."""
-        assert self._chunks is not None
-        told = Told.nothing()
+        table, told = self._thinned(), Told.nothing()
         if weights is not None and signal is not None:
             with explained():
                 told = Told.of(weights.mapInArrow(Tell(signal), spreading.SIGNALS).toArrow())
         give = Give(split, self._removed, told, max_items, self._labels)
-        return self._met(self._chunks.table.mapInArrow(give, parcels.SCHEMA))
+        return self._met(table.mapInArrow(give, parcels.SCHEMA))
 
     def _met(self, sums: DataFrame) -> DataFrame:
         """Let partial sums meet by item: one exchange."""
@@ -179,14 +180,14 @@ class SparkContributions:
     def remove(self, released: Blocks) -> None:
         """Release what was found, and take it out of the users' sets."""
         self._found.append(released)
-        if len(self._removed) + len(released) <= self._engine.broadcast_items:
-            self._take_out(released)
-        else:
-            rows = pa.table(dict(zip(("low", "high"), released.T.view(np.int64), strict=True)))
-            self._join_away(self._spark.createDataFrame(rows))
+        self._take_out(released)
 
     def drop(self, outcome: Outcome) -> None:
-        """Take items out of the users' sets without releasing them; the lesser part is shipped."""
+        """Take items out of the users' sets without releasing them, if another round follows."""
+        self._hopeless = outcome
+
+    def _drop(self, outcome: Outcome) -> None:
+        """Ship the items that leave, or those that stay: the lesser part."""
         assert self._judged is not None
         most, table = self._engine.broadcast_items, self._judged.table
         gone = len(self._removed) + outcome.dropped
@@ -198,7 +199,7 @@ class SparkContributions:
             self._take_out(outcome.hopeless if here else self._blocks(table, DROPPED))
         else:
             dropped = table.where(f"kind = {DROPPED}")
-            self._join_away(dropped.mapInArrow(verdicts.block_rows, verdicts.BLOCKS))
+            self._dropped = dropped.mapInArrow(verdicts.block_rows, verdicts.BLOCKS)
 
     def _take_out(self, blocks: Blocks) -> None:
         """Let items leave with the next round's pass."""
@@ -239,16 +240,28 @@ class SparkContributions:
 
     def _lay_out(self, frame: DataFrame, encode: Callable[[Any], Any]) -> None:
         moved = frame.mapInArrow(encode, parcels.SCHEMA).repartition("bucket")
-        self._chunks = self._hold(moved.mapInArrow(LayOut(self._key, self._most), chunks.SCHEMA))
+        chunked = moved.mapInArrow(LayOut(self._key, self._most), chunks.SCHEMA)
+        self._chunks = self._hold(chunked, at_once=True)
 
-    def _join_away(self, found: DataFrame) -> None:
-        """Thin out the pairs by a join with what was found, and lay them out anew."""
+    def _thinned(self) -> DataFrame:
+        """Return the chunks, thinned out by a join where more items left than workers are told."""
+        if self._hopeless is not None:
+            self._drop(self._hopeless)
+            self._hopeless = None
         assert self._chunks is not None
+        if self._dropped is None and len(self._removed) <= self._engine.broadcast_items:
+            return self._chunks.table
+        words = self._removed.blocks.T.view(np.int64)
+        gone = self._spark.createDataFrame(pa.table({"low": words[0], "high": words[1]}))
+        if self._dropped is not None:
+            gone = gone.union(self._dropped)
         old = self._chunks
         pairs = old.table.mapInArrow(unchunked, parcels.PAIRS)
-        left = pairs.join(found, ["low", "high"], "left_anti")
+        left = pairs.join(gone, ["low", "high"], "left_anti")
         self._lay_out(left, EncodeAgain(self._key, self._labels))
         self._let_go(old)
+        self._removed, self._dropped = BlockSet.of(NO_BLOCKS), None
+        return self._chunks.table
 
     def _looked_up(self, blocks: Blocks) -> list[pa.Array]:
         look_up = LookUp(self._rows, self._key, BlockSet.of(blocks), self._labels)
@@ -256,12 +269,11 @@ class SparkContributions:
         with explained():
             parts = moved.mapInArrow(once, parcels.SCHEMA).toArrow().column("parcel")
         batches = [batch for part in parts for batch in pa.ipc.open_stream(part.as_buffer())]
-        values = pa.Table.from_batches(batches).combine_chunks()
-        if len(values) != len(blocks):
+        if sum(batch.num_rows for batch in batches) != len(blocks):
             label = self._source.feed.label
             raise InputError(f"{label} changed while it was read: persist it first")
         kinds = [plain_type(kind) for kind in self._source.item_schema.types]
-        columns = values.columns[2:]
+        columns = pa.Table.from_batches(batches).combine_chunks().columns[2:]
         return [column.combine_chunks().cast(k) for column, k in zip(columns, kinds, strict=True)]
 
     def _outcome(self, judged: DataFrame) -> Outcome:
@@ -292,12 +304,12 @@ class SparkContributions:
             else f"no rows are left of {label}: each has a null or an empty list"
         )
 
-    def _hold(self, frame: DataFrame) -> "Held":
-        """Keep a table in Spark's cache; what comes before its last exchange runs at once."""
+    def _hold(self, frame: DataFrame, *, at_once: bool = False) -> "Held":
+        """Keep a table in Spark's cache, which is filled at once or by what first reads it."""
         self._show(frame)
         self._held.append(frame.persist())
         with explained():
-            return Held(frame, without_past(frame))
+            return Held(frame, without_past(frame, at_once=at_once))
 
     def _let_go(self, held: "Held") -> None:
         self._held.remove(held.frame)

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from dp_sips.engines.spark.failures import JAVA_ERRORS, first_line
 from dp_sips.errors import InputError
 from dp_sips.sources.finding import find_files, kind_of
 from dp_sips.sources.spark_frames import SparkFiles
@@ -17,7 +17,7 @@ Place = str | os.PathLike[str]
 
 def are_paths(data: Any) -> bool:
     """Whether these are paths, and not a table or pairs."""
-    places = data if isinstance(data, list) and data else [data]
+    places = data if isinstance(data, (list, tuple)) and data else [data]
     return all(isinstance(place, (str, os.PathLike)) for place in places)
 
 
@@ -26,7 +26,7 @@ def read_files(data: Any, start: Callable[[], SparkSession], *, text: bool) -> A
 
     A path with a scheme, such as s3://, is Spark's to find.
     """
-    places = data if isinstance(data, list) else [data]
+    places = data if isinstance(data, (list, tuple)) else [data]
     paths = _found(places)
     kinds = {kind_of(Path(path)) for path in paths}
     if kinds == {"ipc"}:
@@ -36,14 +36,14 @@ def read_files(data: Any, start: Callable[[], SparkSession], *, text: bool) -> A
     label = paths[0] if len(paths) == 1 else f"{len(paths)} files from {paths[0]} on"
     try:
         return SparkFiles(_read(start(), kinds.pop(), paths, text=text), label)
-    except PySparkException as error:
-        raise InputError(f"{label} cannot be read: {str(error).splitlines()[0]}") from error
+    except JAVA_ERRORS as error:
+        raise InputError(f"{label} cannot be read: {first_line(error)}") from error
 
 
 def _found(places: Sequence[Place]) -> list[str]:
     remote = [str(place) for place in places if "://" in str(place)]
     local = [place for place in places if "://" not in str(place)]
-    return remote + ([str(path.resolve()) for path in find_files(local)] if local else [])
+    return remote + ([str(path.absolute()) for path in find_files(local)] if local else [])
 
 
 def _read(spark: SparkSession, kind: str | None, paths: list[str], *, text: bool) -> DataFrame:
@@ -51,9 +51,15 @@ def _read(spark: SparkSession, kind: str | None, paths: list[str], *, text: bool
     if kind == "json":
         return spark.read.json(paths, mode="FAILFAST")
     if kind in ("csv", "tsv"):
-        separator = "\t" if kind == "tsv" else ","
         return spark.read.csv(
-            paths, sep=separator, header=True, inferSchema=not text, mode="FAILFAST", multiLine=True
+            paths,
+            sep="\t" if kind == "tsv" else ",",
+            header=True,
+            enforceSchema=False,  # Spark would take the first file's header for all of them
+            inferSchema=not text,
+            mode="FAILFAST",
+            multiLine=True,
+            escape='"',
         )
     return spark.read.parquet(*paths)
 

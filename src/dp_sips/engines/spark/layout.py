@@ -4,6 +4,7 @@ A task holds one run of pairs. Where its bucket has more, because of one user wi
 above all, it writes sorted runs to disk and merges them, a piece of each at a time.
 """
 
+import os
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -70,12 +71,17 @@ def in_order(runs: Iterable[Pairs]) -> Iterator[Pairs]:
     if len(first) < 2:  # noqa: PLR2004 (nearly always: nothing to merge, nothing on disk)
         yield from first
         return
-    with tempfile.TemporaryDirectory(prefix="dp-sips-") as folder:
+    with tempfile.TemporaryDirectory(prefix="dp-sips-", dir=_scratch()) as folder:
         files = []
         for number, run in enumerate(chain(first, runs)):
             files.append(Path(folder, f"{number}.npy"))
             np.save(files[-1], run)
         yield from _merged([np.load(file, mmap_mode="r") for file in files])
+
+
+def _scratch() -> str | None:
+    """Return a folder that Spark cleans up when a worker dies; any, where this is no worker."""
+    return os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or None
 
 
 def _merged(runs: list[Pairs]) -> Iterator[Pairs]:

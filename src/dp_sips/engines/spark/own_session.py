@@ -2,9 +2,11 @@
 
 from typing import Any, Final
 
+from pyspark import RDD
 from pyspark.sql import DataFrame, SparkSession
 
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
+_ADAPTIVE: Final = "spark.sql.adaptive.enabled"
 _BYPASS: Final = 200
 """Up to so many partitions, a Spark task writes each to a file of its own, which takes longer."""
 
@@ -20,7 +22,9 @@ def in_own_session(frame: DataFrame) -> DataFrame:
     spark: Any = frame.sparkSession
     if not hasattr(spark, "_jsparkSession"):
         return frame
+    to_df = RDD.toDF  # a new session would take this over
     own: Any = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())  # noqa: SLF001
+    RDD.toDF = to_df  # type: ignore[method-assign]
     # Let Spark fit the partitions of what is persisted to its size, as it does elsewhere.
     own.conf.set("spark.sql.optimizer.canChangeCachedPlanOutputPartitioning", "true")
     own.conf.set("spark.sql.adaptive.advisoryPartitionSizeInBytes", _SIZE)
@@ -37,16 +41,23 @@ def partitions(spark: SparkSession) -> int:
     return int(setting) if setting.isdigit() else 200
 
 
-def without_past(frame: DataFrame) -> DataFrame:
+def without_past(frame: DataFrame, *, at_once: bool) -> DataFrame:
     """Return a held table as a plain scan, without the plan that made it.
 
     Spark prints that plan in every plan after it, twice: after twelve rounds, four thousand times.
     Lost blocks are computed again all the same. (Spark Connect has no way to do this.)
+
+    What comes before the plan's last exchange runs now; what comes after it as well, if this is to
+    be `at_once`, or else within the first job that reads the table, which saves a job.
     """
     spark: Any = frame.sparkSession
     if not hasattr(spark, "_jsparkSession"):
         return frame
+    adaptive = spark.conf.get(_ADAPTIVE)
+    if not at_once:
+        spark.conf.set(_ADAPTIVE, "false")  # for this scan alone, which has no exchange
     java: Any = frame.select("*")._jdf  # noqa: SLF001 (a new query, which finds the table held)
     rows, schema = java.queryExecution().toRdd(), java.schema()
+    spark.conf.set(_ADAPTIVE, adaptive)
     plain = spark._jsparkSession.internalCreateDataFrame(rows, schema, False)  # noqa: FBT003, SLF001
     return DataFrame(plain, spark)
