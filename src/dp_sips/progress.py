@@ -16,7 +16,8 @@ class Progress:
     """
 
     def __init__(self, *, show: bool | None = None) -> None:
-        self.show = sys.stderr.isatty() if show is None else show
+        # A process may have no stderr at all.
+        self.show = sys.stderr is not None and (sys.stderr.isatty() if show is None else show)
 
     @contextmanager
     def bar(self, what: str, total: int | None, unit: str = "row") -> Iterator["Bar"]:

@@ -1,5 +1,6 @@
 """The command line as a process: exit codes, pipes, signals, imports."""
 
+import json
 import os
 import signal
 import subprocess
@@ -9,6 +10,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 DP_SIPS = (sys.executable, "-m", "dp_sips")
@@ -51,16 +54,49 @@ def test_a_full_disk_behind_stdout(data: Path) -> None:
     assert ran.stderr == ("dp-sips: error: stdout could not be written: No space left on device\n")
 
 
+def in_shell(redirection: str, *words: object) -> "subprocess.CompletedProcess[str]":
+    argv = ("sh", "-c", f'exec "$@" {redirection}', "sh", *DP_SIPS, *map(str, words))
+    return subprocess.run(argv, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("redirection", [">&-", "2>&-", ">&- 2>&-", "2>/dev/full"])
+def test_streams_that_nobody_needs_may_be_closed_or_full(
+    data: Path, tmp_path: Path, redirection: str
+) -> None:
+    path = tmp_path / "o.csv"
+    ran = in_shell(redirection, "select", data, *ENOUGH, "-o", path)
+    assert (ran.returncode, ran.stdout) == (0, "")
+    assert "Traceback" not in ran.stderr
+    assert path.read_text() == "item\njam\nrice\ntea\n"
+    assert in_shell(redirection, "select", data, *ENOUGH, "--bad").returncode == 2
+
+
+@pytest.mark.parametrize("flags", [(), ("--json",), ("--format", "txt"), ("--json", "-o")])
+def test_a_closed_stdout(data: Path, tmp_path: Path, flags: tuple[str, ...]) -> None:
+    more = (tmp_path / "o.csv",) if "-o" in flags else ()
+    ran = in_shell(">&-", "select", data, *ENOUGH, *flags, *more)
+    assert ran.returncode == 1
+    assert ran.stderr == "dp-sips: error: stdout could not be written: it is closed\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["data.parquet"]
+
+
+def in_ascii(*words: object) -> "subprocess.CompletedProcess[str]":
+    argv, env = (*DP_SIPS, *map(str, words)), os.environ | {"PYTHONIOENCODING": "ascii"}
+    return subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
+
+
 def test_characters_that_the_terminal_lacks() -> None:
-    ran = subprocess.run(
-        (*DP_SIPS, "plan", "--rho=1", "--delta=0.1"),
-        env=os.environ | {"PYTHONIOENCODING": "ascii"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    ran = in_ascii("plan", "--rho=1", "--delta=0.1")
     assert (ran.returncode, ran.stderr) == (0, "")
     assert "\\u221a" in ran.stdout
+
+
+def test_json_is_json_in_any_encoding(tmp_path: Path) -> None:
+    item, path = "th\xe9\U0001f600", tmp_path / "d.parquet"
+    pq.write_table(pa.table({"user": range(300), "item": [item] * 300}), path)
+    for shown in (call, in_ascii):
+        ran = shown("select", path, *ENOUGH, "--json", "--quiet")
+        assert json.loads(ran.stdout)["items"] == [item]
 
 
 def test_an_interrupt_while_generating_leaves_no_file(tmp_path: Path) -> None:

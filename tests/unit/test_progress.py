@@ -30,6 +30,12 @@ def test_a_terminal_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
         assert not Progress(show=False).show
 
 
+@pytest.mark.parametrize("show", [None, True])
+def test_a_process_without_stderr(show: bool | None, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001
+    monkeypatch.setattr("sys.stderr", None)
+    assert list(Progress(show=show).steps("rounds", "abc", 3)) == ["a", "b", "c"]
+
+
 @pytest.mark.parametrize("engine", ["memory", "reference"])
 def test_select_passes_it_on(engine: str, capfd: pytest.CaptureFixture[str]) -> None:
     data = {user: ["a"] for user in range(40)}

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from dp_sips.cli.parser import COMMANDS, command_parser, parse, top_parser
-from dp_sips.cli.streams import abandon_stdout, forgive_characters, leave, say
+from dp_sips.cli.streams import abandon, forgive_characters, leave, say
 from dp_sips.errors import DpSipsError, InputError, UsageError, did_you_mean
 
 DONE, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
@@ -35,10 +35,11 @@ def _guarded(argv: list[str]) -> int:
     forgive_characters()
     try:
         code = _run(argv)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except BrokenPipeError:
         # The reader, such as head, has all that it wants.
-        abandon_stdout()
+        abandon(sys.stdout)
         code = DONE
     except (UsageError, InputError) as error:
         code = _report(str(error), WRONG)
@@ -46,7 +47,7 @@ def _guarded(argv: list[str]) -> int:
         code = _report(str(error), FAILED)
     except OSError as error:
         # Files have errors of their own: this was stdout, such as one that leads to a full disk.
-        abandon_stdout()
+        abandon(sys.stdout)
         code = _report(f"stdout could not be written: {error.strerror or error}", FAILED)
     except MemoryError:
         code = _report("out of memory: nothing was released", FAILED)

@@ -1,7 +1,6 @@
 """dp-sips select: release the items of a data set."""
 
 import argparse
-import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 from dp_sips.cli.flags import add_mechanism, add_privacy, mechanism
 from dp_sips.cli.histogram import read_histogram
 from dp_sips.cli.parser import Parser
-from dp_sips.cli.streams import emit_json, say
+from dp_sips.cli.streams import emit_json, say, stdout
 from dp_sips.cli.summary import summary
 from dp_sips.engines import find_engine
 from dp_sips.engines.base import Engine
@@ -164,6 +163,8 @@ def _check_words(args: argparse.Namespace) -> None:
 def _check_outputs(args: argparse.Namespace) -> None:
     kind = format_of(Path(args.output or "stdout"), args.format or _default_format(args))
     check_columns(kind, len(args.item))
+    if args.json or not args.output:
+        stdout()  # or say that it is closed
     inputs = find_files(args.input)
     for path in filter(None, (args.output, args.certificate)):
         check_output(path, overwrite=args.force, inputs=inputs)
@@ -206,8 +207,8 @@ def _write_stdout(selection: Selection, args: argparse.Namespace) -> None:
         shown = {"output": args.output} if args.output else {"items": _listed(selection.items)}
         emit_json(shown | {"certificate": selection.certificate})
     elif not args.output:
-        WRITERS[args.format or "csv"](selection.items, sys.stdout.buffer)
-        sys.stdout.buffer.flush()
+        WRITERS[args.format or "csv"](selection.items, stdout().buffer)
+        stdout().buffer.flush()
 
 
 def _listed(items: Any) -> list[Any]:

@@ -1,26 +1,42 @@
 """What goes to stdout, for programs, and to stderr, for people."""
 
+import codecs
 import io
 import json
 import os
 import sys
-from typing import Any, NoReturn
+from contextlib import suppress
+from typing import Any, NoReturn, TextIO
+
+from dp_sips.errors import OutputError
+
+
+def stdout() -> TextIO:
+    """Return stdout, which a process may have been started without."""
+    if sys.stdout is None:
+        raise OutputError("stdout could not be written: it is closed")
+    return sys.stdout
 
 
 def emit(text: str) -> None:
     """Print a result."""
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
+    stdout().write(text + "\n")
+    stdout().flush()
 
 
 def emit_json(value: Any) -> None:
-    """Print a result for machines."""
-    emit(json.dumps(value, indent=2, ensure_ascii=False))
+    """Print a result for machines, in escapes where the encoding may lack characters."""
+    whole = codecs.lookup(stdout().encoding or "utf-8").name == "utf-8"
+    emit(json.dumps(value, indent=2, ensure_ascii=not whole))
 
 
 def say(text: str) -> None:
-    """Tell the person at the terminal."""
-    sys.stderr.write(text + "\n")
+    """Tell the person at the terminal, if there is one."""
+    if sys.stderr is None:
+        return
+    with suppress(OSError):
+        sys.stderr.write(text + "\n")
+    abandon(sys.stderr)
 
 
 def forgive_characters() -> None:
@@ -30,18 +46,20 @@ def forgive_characters() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def abandon_stdout() -> None:
-    """Send what is still buffered nowhere, or Python would fail on it again when it exits."""
+def abandon(stream: TextIO | None) -> None:
+    """Send what cannot be written nowhere, or Python would fail on it again when it exits."""
+    if stream is None:
+        return
     try:
-        sys.stdout.flush()
+        stream.flush()
     except OSError:
         nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
+        os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
 
 
 def leave(code: int) -> NoReturn:
     """End the process at once; everything that needs cleaning up has been."""
-    abandon_stdout()
-    sys.stderr.flush()
+    abandon(sys.stdout)
+    abandon(sys.stderr)
     os._exit(code)
