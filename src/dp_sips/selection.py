@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from importlib.metadata import version
+from numbers import Integral, Real
 from typing import Any
 
 from dp_sips.plan import Plan
@@ -34,7 +35,7 @@ class Selection:
     def certificate(self) -> dict[str, Any]:
         """Everything public about this release, ready for JSON."""
         spent = self.guarantee
-        return {
+        facts = {
             "software": f"dp-sips {version('dp-sips')}",
             "private": self.private,
             "neighbours": "one user, added or removed, with all of its items",
@@ -51,10 +52,22 @@ class Selection:
             "rounds": self.plan.table(),
             **self._facts,
         }
+        return {name: _plain(fact) for name, fact in facts.items()}
 
     def to_json(self) -> str:
         """Return the certificate as JSON."""
         return json.dumps(self.certificate, indent=2, ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    """Turn each number, as a fraction or one of NumPy's, into what JSON knows."""
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return value
+    return int(value) if isinstance(value, Integral) else float(value)
 
 
 def _parameters(plan: Plan) -> dict[str, Any]:

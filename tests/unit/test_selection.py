@@ -2,11 +2,13 @@
 
 import dataclasses
 import json
+from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 
-from dp_sips import Selection, Sips, select_partitions
+from dp_sips import Gw, Mad, Selection, Sips, select_partitions
 
 OPTIONS: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "max_items": 5}
 
@@ -57,6 +59,25 @@ def test_json_is_the_certificate() -> None:
     selection = select(200, mechanism=Sips(rounds=2), seed=1, insecure_test=True)
     assert json.loads(selection.to_json()) == selection.certificate
     assert selection.certificate["private"] is False
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "value", "plain"),
+    [
+        (Sips, "ratio", Fraction(1, 3), 1 / 3),
+        (Sips, "ratio", np.float32(0.25), 0.25),
+        (Sips, "rounds", np.int64(3), 3),
+        (Gw, "buffer", np.float32(3), 3.0),
+        (Gw, "histogram", {"all": np.int64(3)}, {"all": 3}),
+        (Mad, "largest", np.int64(50), 50),
+    ],
+    ids=repr,
+)
+def test_json_of_any_kind_of_number(kind: Any, name: str, value: Any, plain: Any) -> None:
+    mechanism = kind(**{name: value})
+    selection = select(200, mechanism=mechanism, max_items=np.int64(5), epsilon=np.float32(1))
+    assert json.loads(selection.to_json()) == selection.certificate
+    assert selection.to_json() == select(200, mechanism=kind(**{name: plain})).to_json()
 
 
 def test_repr_shows_no_facts_beyond_the_items() -> None:
