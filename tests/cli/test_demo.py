@@ -27,7 +27,8 @@ def test_keep_leaves_the_data_and_the_release(run: Any, tmp_path: Path) -> None:
 
 def test_files_are_not_replaced(run: Any, tmp_path: Path) -> None:
     (tmp_path / "released.csv").touch()
-    assert run("demo", "--keep", tmp_path).refused("released.csv exists")
+    ran = run("demo", "--keep", tmp_path)
+    assert ran.refused("released.csv exists: --keep another folder")
     assert [path.name for path in tmp_path.iterdir()] == ["released.csv"]
 
 

@@ -72,11 +72,12 @@ class TestEngines:
             assert select_partitions(DATA, engine=name, **BUDGET).items == ["all"]
 
     def test_bad_engines(self) -> None:
-        bad: Any = 5
+        bad: Any
         with pytest.raises(UsageError, match="unknown engine 'memmory': did you mean 'memory'"):
             find_engine("memmory")
-        with pytest.raises(UsageError, match="engine must be a name or an engine, got 5"):
-            find_engine(bad)
+        for bad in (5, MemoryEngine):
+            with pytest.raises(UsageError, match=f"must be a name or an engine, got {bad!r}"):
+                find_engine(bad)
 
 
 class TestNothingIsReadBeforeParametersAreRight:

@@ -33,8 +33,10 @@ def run(args: argparse.Namespace) -> None:
     """Generate, select with three mechanisms, and explain."""
     with _folder(args.keep) as folder:
         data, released = folder / "searches.csv", folder / "released.csv"
-        check_output(data)
-        check_output(released)
+        for path in (data, released):
+            if path.exists():
+                raise UsageError(f"{path} exists: --keep another folder")
+            check_output(path)
         table = searches()
         write_items(table, data)
         selection = _select(data, "auto")

@@ -86,9 +86,10 @@ def _either(names: list[str]) -> str:
 
 def _ratio(word: str) -> float:
     """Read 0.3 and 1/3."""
-    if "/" not in word:
-        return float(word)
     try:
-        return float(Fraction(word))
+        return float(Fraction(word) if "/" in word else word)
     except ZeroDivisionError as error:
         raise argparse.ArgumentTypeError(f"{word} divides by zero") from error
+    except (ValueError, OverflowError) as error:
+        message = f"{word!r} is no number, nor a fraction like 1/3"
+        raise argparse.ArgumentTypeError(message) from error

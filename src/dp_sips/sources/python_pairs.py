@@ -119,12 +119,20 @@ def _array(values: list[Any], field: pa.Field) -> pa.Array:
             "give all of them one type"
         )
     try:
+        if pa.types.is_timestamp(field.type):
+            _refuse_nanoseconds(values)
         return pa.array(values, field.type)
-    except (pa.ArrowException, OverflowError, UnicodeError) as error:
+    except (pa.ArrowException, OverflowError, ValueError) as error:
         # Arrow's own message would show the value.
         raise InputError(
             f"a value of the {field.name}s does not fit {field.type}: pass all of them as str"
         ) from error
+
+
+def _refuse_nanoseconds(values: list[Any]) -> None:
+    """Refuse times of pandas that are finer than Python's: Arrow would cut them off."""
+    if any(getattr(value, "nanosecond", 0) for value in values):
+        raise ValueError("nanoseconds")
 
 
 def _as_list(items: pa.Table) -> list[Any]:

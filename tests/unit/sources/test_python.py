@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -148,6 +149,8 @@ def test_wrong_shapes_show_the_right_one(data: Any) -> None:
         ({1: [Decimal("1e30")]}, "items does not fit decimal"),
         ({1: [Decimal("1e-30")]}, "items does not fit decimal"),
         ({1: [Decimal("NaN")]}, "items does not fit decimal"),
+        ({1: [pd.NaT, pd.Timestamp(NOON)]}, r"items does not fit timestamp\[us\]"),
+        ({1: [pd.Timestamp(1, unit="ns")]}, "items does not fit"),
         ({1: ["\ud800"]}, "items does not fit large_string"),
         ({}, "no rows in the dict"),
         ([], "no rows in the list"),
