@@ -59,13 +59,14 @@ def test_no_cluster_at_the_address() -> None:
     )
 
 
-def test_the_command_line_is_quiet(tmp_path: Path) -> None:
+@pytest.mark.parametrize("address", [Path.__str__, Path.as_uri])
+def test_the_command_line_is_quiet(address: Any, tmp_path: Path) -> None:
     """Neither Java nor PySpark says anything beside the command's own words."""
     table = tmp_path / "data.csv"
     table.write_text("u,i\n" + "".join(f"{user},a\n" for user in range(200)))
     flags = "--user u --item i --epsilon 1 --delta 1e-5 --engine spark --master local[1]"
     done = subprocess.run(
-        [sys.executable, "-m", "dp_sips", "select", str(table), *flags.split()],
+        [sys.executable, "-m", "dp_sips", "select", address(table), *flags.split()],
         capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": _source()},
     )  # fmt: skip
     assert done.stdout.split() == ["i", "a"]

@@ -165,7 +165,8 @@ def _check_outputs(args: argparse.Namespace) -> None:
     check_columns(kind, len(args.item))
     if args.json or not args.output:
         stdout()  # or say that it is closed
-    inputs = find_files(args.input)
+    local = [place for place in args.input if "://" not in place]  # s3:// is Spark's to find
+    inputs = find_files(local) if local else []
     for path in filter(None, (args.output, args.certificate)):
         check_output(path, overwrite=args.force, inputs=inputs)
     if args.output and args.certificate:
