@@ -2,7 +2,7 @@
 
 Libraries ask for different versions of Spark: run this once in an environment of each.
 
-    dp-sips generate synthetic data.parquet --users 5199 --seed 0
+    dp-sips generate --users 5199 --seed 0 -o data.parquet
     python benchmarks/spark_others.py dp-sips data.parquet
     python benchmarks/spark_others.py pipeline-dp data.parquet  # pipeline-dp, pyspark==3.5.*
     python benchmarks/spark_others.py tumult data.parquet       # tmlt.analytics

@@ -1,7 +1,10 @@
 """All mechanisms on all data sets at the same (ε, δ): a table and a figure.
 
-    python experiments/compare.py --data DIR --out docs/compare [--runs 5] [--seeds 1 2 3] [names …]
+    python experiments/compare.py --data DIR --out docs/compare [--runs 5] [--seeds 1 2 3]
+        [--only gw] [names …]
 
+docs/compare was made with --epsilon 1 --delta 1e-5 --seeds 1 2 3 and these names: finance_10k
+askreddit_1pct amazon_beauty retail acl_titles npm_deps imdb reddit_posts jeopardy wiki.
 Writes .md, .csv, .svg and .png, and prints as it goes. Noise is fresh unless seeds are given; those
 make the table repeatable, and its releases worth nothing as privacy goes. `single` is for users
 with one item each: it runs with max_items=1, where all others have their own defaults.
@@ -15,7 +18,7 @@ from typing import Any
 from datasets import available, by_name, find_data
 from evaluation import style
 from matplotlib.figure import Figure
-from measuring import Estimate, Rows, markdown, mean_items, write_csv
+from measuring import Estimate, Rows, markdown, mean_items, read_csv, write_csv
 
 from dp_sips.mechanisms import MECHANISMS
 
@@ -35,11 +38,12 @@ def main() -> None:
         f"Items released at (ε, δ) = ({options.epsilon:g}, {options.delta:g}): means of "
         f"{len(seeds)} runs ± 95 % interval, {noise}. {NOTE}"
     )
-    rows: dict[str, dict[str, Estimate]] = {}
+    # With --only, what else stands in the table stays.
+    rows = read_csv(options.out.with_suffix(".csv")) if options.only else {}
     for dataset in chosen:
         path = dataset.load(folder, options.cache)
-        rows[dataset.name] = {}
-        for name in NAMES:
+        rows.setdefault(dataset.name, {})
+        for name in options.only or NAMES:
             found = mean_items(path, {**privacy, **how(name)}, seeds)
             rows[dataset.name][name] = found
             print(f"{dataset.name} {name}: {found}", flush=True)
@@ -102,6 +106,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--delta", type=float, default=4.96e-5)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--seeds", type=int, nargs="+", help="instead of fresh noise")
+    parser.add_argument("--only", action="append", help="a mechanism; all unless named")
     parser.add_argument("names", nargs="*", help="data sets; all that are there unless named")
     return parser.parse_args()
 

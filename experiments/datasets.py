@@ -3,7 +3,7 @@
     python experiments/datasets.py [--data DIR] [--cache DIR] [names …]
 
 prints which ones DIR holds, how to get the others, and what the paper and we count in them. DIR is
-$DP_SIPS_DATA or ../shared/data unless told. It holds prepared Parquet files, or files as they were
+$DP_SIPS_DATA unless told. It holds prepared Parquet files, or files as they were
 published, zipped or not: these are taken apart into words once, and the words kept in the cache.
 
     from datasets import available, find_data
@@ -118,9 +118,8 @@ def by_name(name: str) -> Dataset:
 
 
 def find_data(given: Path | None = None) -> Path:
-    """Return the folder that was given, $DP_SIPS_DATA, or ../shared/data."""
-    shared = Path(__file__).resolve().parents[2] / "shared" / "data"
-    folder = given or Path(os.environ.get("DP_SIPS_DATA") or shared)
+    """Return the folder that was given, or $DP_SIPS_DATA."""
+    folder = given or Path(os.environ.get("DP_SIPS_DATA") or "data")
     if not folder.is_dir():
         raise SystemExit(f"no folder {folder}: name one with --data DIR or $DP_SIPS_DATA")
     return folder

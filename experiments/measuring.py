@@ -75,6 +75,18 @@ def markdown(rows: Rows, caption: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def read_csv(path: Path) -> dict[str, dict[str, Estimate]]:
+    """Undo `write_csv`; nothing, where there is no such file."""
+    rows: dict[str, dict[str, Estimate]] = {}
+    if path.exists():
+        with path.open(newline="") as file:
+            for row in csv.DictReader(file):
+                mean, half = float(row["mean"]), float(row["half_interval"])
+                found = Estimate(mean, mean - half, mean + half, int(row["runs"]))
+                rows.setdefault(row["data"], {})[row["mechanism"]] = found
+    return rows
+
+
 def write_csv(path: Path, rows: Rows) -> None:
     """Write one line for each data set and mechanism."""
     with path.open("w", newline="") as file:

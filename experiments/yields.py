@@ -1,16 +1,20 @@
 """Items released at the same (ε, δ) by every mechanism, on every data set in a folder.
 
-    python experiments/yields.py --data DIR [--runs 10] [--out docs/yields] [names …]
+    python experiments/yields.py --data DIR [--runs 10] [--out docs/yields] [--only gw] [names …]
 
-Writes a Markdown table, the same as CSV, and prints as it goes. DIR holds Parquet files with the
-columns user and item. The paper's accounting is the paper's conversion of (ε, δ) to ρ.
+docs/yields was made with these names: amazon_beauty retail acl_titles npm_deps imdb jeopardy
+reddit_posts wiki. Writes a Markdown table, the same as CSV, and prints as it goes. DIR holds
+Parquet files with the columns user and item. The paper's accounting is the paper's conversion of
+(ε, δ) to ρ. With --only, what else stands in --out's table stays.
 """
 
 import argparse
 from pathlib import Path
 from typing import Any
 
-from measuring import markdown, mean_items, write_csv
+from measuring import markdown, mean_items, read_csv, write_csv
+
+from dp_sips import Gw
 
 EPSILON, DELTA = 1.765, 4.96e-5
 """The paper's main setting: 1e-5-approximate 0.1-zCDP by its Corollary."""
@@ -19,6 +23,7 @@ CONTENDERS: dict[str, dict[str, Any]] = {
     "weighted-gaussian, paper": {"mechanism": "weighted-gaussian", "rho": 0.1, "delta": 1e-5},
     "sips, paper": {"mechanism": "sips", "rho": 0.1, "delta": 1e-5},
     "dpsu, paper": {"mechanism": "dpsu", "rho": 0.1, "delta": 1e-5},
+    "gw, published ties": {"mechanism": Gw(ties="rows"), "epsilon": EPSILON, "delta": DELTA},
     **{
         name: {"mechanism": name, "epsilon": EPSILON, "delta": DELTA}
         for name in ("policy-laplace", "gw", "mad", "mad2r", "dpsu", "sips", "sips-rule", "auto")
@@ -33,17 +38,22 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--out", type=Path, help="where to write .md and .csv")
     parser.add_argument("--max-items", type=int, help="Δ0; the mechanisms' own unless given")
+    parser.add_argument("--only", action="append", help="a contender; all unless named")
     parser.add_argument("names", nargs="*", help="data sets; all in the folder unless named")
     options = parser.parse_args()
     names = options.names or sorted(path.stem for path in options.data.glob("*.parquet"))
+    old = read_csv(options.out.with_suffix(".csv")) if options.only and options.out else {}
     rows = {}
     for name in names:
         path = options.data / f"{name}.parquet"
-        rows[name] = {
+        found = {
             who: mean_items(path, {"max_items": options.max_items, **how}, [None] * options.runs)
             for who, how in CONTENDERS.items()
+            if who in (options.only or CONTENDERS)
         }
-        print(name, {who: str(found) for who, found in rows[name].items()}, flush=True)
+        print(name, {who: str(items) for who, items in found.items()}, flush=True)
+        known = old.get(name, {}) | found
+        rows[name] = {who: known[who] for who in CONTENDERS if who in known}
     table = markdown(
         rows,
         f"Items released at (ε, δ) = ({EPSILON}, {DELTA}): means of {options.runs} runs "

@@ -25,7 +25,7 @@ def contenders(setting: Setting) -> dict[str, How]:
         "Weighted Gaussian": {"mechanism": "weighted-gaussian", **zcdp},
         "SIPS": {"mechanism": "sips", **zcdp},
         "DPSU": {"mechanism": dp_sips.Dpsu(buffer=BUFFER), **zcdp},
-        "GW": {"mechanism": dp_sips.Gw(buffer=BUFFER), **dp},
+        "GW": {"mechanism": dp_sips.Gw(buffer=BUFFER, ties="rows"), **dp},
         OURS: {"mechanism": "auto", **dp},
     }
 

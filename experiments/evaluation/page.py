@@ -111,7 +111,8 @@ def _about(results: Results) -> Iterator[str]:
         "Versions": last["versions"],
         "Seeds": f"{', '.join(map(str, run['seeds']))}: one run each, wherever items are counted; "
         "± is a 95 % confidence interval of the mean (Student's t)",
-        "Times": f"medians of {run['repeats']} runs in turns",
+        "Times": f"medians of {run['repeats']} runs in turns; "
+        f"against cores, of {2 * run['repeats'] + 1}",
         "To repeat": "make paper DATA=DIR (QUICK=1: generated data alone)",
     }
     yield table(["", ""], [[cell(name), cell(text)] for name, text in facts.items()])
@@ -134,7 +135,7 @@ def _claims(results: Results) -> Iterator[str]:
     if small := results.small_parts():
         yield paragraph(
             f"Less than 5 % of the paper's users are in {', '.join(small)}: so few that most items "
-            "are out of any mechanism's reach, and mechanisms differ less.",
+            "are out of any mechanism's reach. No claim is decided by them.",
             "note",
         )
     yield table(

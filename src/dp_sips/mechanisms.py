@@ -303,6 +303,10 @@ class Gw:
 
     Attributes:
         buffer: An item is full at the threshold plus so many scales of the noise, rounded.
+        ties: What decides between items that a user has equally often: "items", an order of all
+            items that is the same for everyone, or "rows", the order of the user's rows, as
+            published. With "rows", the guarantee holds for data in which one user more leaves the
+            order of the others' rows as it was: not for a query whose order nobody promises.
         histogram: Public frequencies of items (of tuples, for several columns): a user's favourite
             is then its publicly most frequent item. Items that it lacks come last. This must not
             come from the data that is protected.
@@ -310,6 +314,7 @@ class Gw:
 
     buffer: float = 3.0
     histogram: Mapping[Any, int] | None = field(default=None, repr=False, hash=False)
+    ties: str = "items"
 
     name: ClassVar[str] = "gw"
     default_max_items: ClassVar[int] = 1_000_000
@@ -321,6 +326,8 @@ class Gw:
         check_buffer(self.buffer)
         if self.histogram is not None:
             check_histogram(self.histogram)
+        if self.ties not in ("items", "rows"):
+            raise UsageError(f"ties must be 'items' or 'rows', got {self.ties!r}")
 
 
 def check_histogram(histogram: object) -> None:

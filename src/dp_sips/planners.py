@@ -285,7 +285,7 @@ def _gw(mechanism: Gw, max_items: int, asked: Asked) -> Terms:
     scale = _up(1 / epsilon)
     level = laplace_threshold(scale, delta, 1)
     target = min(level + mechanism.buffer * scale, MOST_USERS)  # no item has more weight
-    policy = Favourite(max(1, round(target)))
+    policy = Favourite(max(1, round(target)), mechanism.ties == "rows")
     step = LaplaceRound(epsilon, delta, scale, level, max_items, policy)
     counts = mechanism.histogram is None
     return Terms((step,), _plain(epsilon, delta, loss, tail), counts=counts)

@@ -161,6 +161,14 @@ def test_null_items_as_a_group(kind: str, engine: Any, reference: Any) -> None:
     assert len(assert_agree(engine, reference, data, nulls="group"))
 
 
+def test_a_dictionary_whose_indices_are_used_up(engine: Any, reference: Any) -> None:
+    """A null needs a number of its own, which the indices' type has no room for."""
+    indices = pa.array([*range(128)] * 20 + [None] * 50, pa.int8())
+    words = pa.DictionaryArray.from_arrays(indices, [f"w{n}" for n in range(128)])
+    data = pa.table({"u": range(len(indices)), "i": words})
+    assert len(assert_agree(engine, reference, data, nulls="group"))
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_singletons_and_one_that_all_hold(kind: str, engine: Any, reference: Any) -> None:
     values, types = KINDS[kind]

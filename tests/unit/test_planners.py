@@ -222,7 +222,11 @@ class TestParameters:
             Gw(histogram=wrong)
 
     def test_a_histogram_is_not_shown(self) -> None:
-        assert repr(Gw(histogram={"tea": 1})) == "Gw(buffer=3.0)"
+        assert repr(Gw(histogram={"tea": 1})) == "Gw(buffer=3.0, ties='items')"
+
+    def test_bad_ties(self) -> None:
+        with pytest.raises(UsageError, match="ties must be 'items' or 'rows', got 'users'"):
+            Gw(ties="users")
 
 
 class TestChances:

@@ -36,7 +36,7 @@ def add_mechanism(parser: Parser) -> None:
     group.add_argument(
         "--mechanism",
         metavar="NAME",
-        help="auto: the one that finds the most, cumulative or with few --max-items sips-rule "
+        help="auto: what finds most on most data, cumulative or with few --max-items sips-rule "
         "(default); "
         "sips: the paper's; weighted-gaussian: its baseline of one round; and others",
     )

@@ -74,7 +74,7 @@ class Turns(Contributions, Protocol):
 
         A user with more items pays to its first `max_items` in bounding order. It likes best the
         item that it has most often or, where `liking` is given, that with most of it; of several
-        alike, the first in bounding order for users with more, and else the first of its rows.
+        alike, what `Favourite` says.
         """
 
 

@@ -44,27 +44,28 @@ class ReferenceEngine:
         ranks: dict[object, dict[Item, int]] = defaultdict(dict)
         times: dict[object, Counter[Item]] = defaultdict(Counter)
         blocks: dict[Item, Blocks] = {}
+        words: dict[Item, int] = {}
         people: dict[object, Blocks] = {}
         for batch in source.batches():
             users, *columns = batch.columns
             user_blocks = value_blocks(users, key.scrambler("long users"))
             scrambler = key.scrambler("long items")
             item_blocks = combine([value_blocks(c, scrambler) for c in columns], scrambler)
-            rank = bounding.rank(
-                bounding.user_words(key, user_blocks), bounding.item_words(key, item_blocks)
-            )
+            item_words = bounding.item_words(key, item_blocks)
+            rank = bounding.rank(bounding.user_words(key, user_blocks), item_words)
             items = zip(*(column.to_pylist() for column in columns), strict=True)
             for row, (user, item) in enumerate(zip(users.to_pylist(), items, strict=True)):
                 ranks[user][item] = int(rank[row])
                 times[user][item] += 1
                 blocks[item] = item_blocks[row]
+                words[item] = int(item_words[row])
                 people[user] = user_blocks[row]
         most = max_items if cut else None
         users = list(people)
         turns = [users[n] for n in bounding.turns(key, np.array(list(people.values())))]
         sets = [sorted(ranks[user], key=ranks[user].__getitem__)[:most] for user in turns]
         return ReferenceContributions(
-            sets, [times[user] for user in turns], blocks, source.item_schema
+            sets, [times[user] for user in turns], blocks, source.item_schema, words
         )
 
 
@@ -77,10 +78,12 @@ class ReferenceContributions:
         times: list[Counter[Item]],
         blocks: dict[Item, Blocks],
         schema: pa.Schema,
+        words: dict[Item, int] | None = None,
     ) -> None:
         self._sets = sets
         self._times = times
         self._blocks = blocks
+        self._words = words or {}
         self._schema = schema
         self._evidence: dict[Item, float] = defaultdict(float)
         self._released: list[Item] = []
@@ -127,12 +130,17 @@ class ReferenceContributions:
                 for item, payment in zip(counted, payments, strict=True):
                     paid[item] += payment
                 continue
-            listed = list(times) if len(items) <= max_items else counted
+            listed = list(times) if policy.by_row and len(items) <= max_items else counted
             below = [item for item in listed if paid[item] < policy.target]
             if below:
                 likes = times.__getitem__ if liking is None else partial(self._like, liking)
-                paid[max(below, key=likes)] += 1  # of several alike, the first
+                most = max(map(likes, below))
+                alike = [item for item in below if likes(item) == most]
+                paid[alike[0] if policy.by_row else min(alike, key=self._word)] += 1
         return {item: weight for item, weight in paid.items() if weight}
+
+    def _word(self, item: Item) -> int:
+        return self._words.get(item, 0)
 
     def _like(self, liking: Liking, item: Item) -> int:
         return int(liking(self._blocks[item].reshape(1, 2))[0])

@@ -137,9 +137,7 @@ class RuleGuarantee(Guarantee):
         return self._sampled(rule_delta(self.rules, self._rest(epsilon)))
 
     def __str__(self) -> str:
-        e, alpha = sum(rule.e for rule in self.rules), self.rules[0].alpha
-        own = -math.expm1(sum(math.log1p(-rule.delta) for rule in self.rules))
-        return f"{own:.4g}-approximate ({alpha:.4g}, {e:.4g})-RDP"
+        return f"({math.sqrt(2 * self.rho) + self.sampler_loss:.4g}, {self.threshold_delta:.4g})-DP"
 
 
 @dataclass(frozen=True)

@@ -108,14 +108,19 @@ class Proportional:
 class Favourite:
     """GW's policy: all of a user's budget to the first item, in its own order, below the target.
 
-    A user's order is its own: by how often it has each item, or by public frequencies; of several
-    alike the first, in the order of its rows (in bounding order, where not all count).
+    A user's order is its own: by how often it has each item, or by public frequencies. Of several
+    alike it takes the first in an order of all items that is the same for everyone and comes from
+    bits of its own (bounding.item_words); so users agree, and fewer votes are lost.
 
     Attributes:
         target: Γ, a whole number.
+        by_row: Of several alike, take the first of the user's rows instead, as published (where not
+            all items count, in bounding order). The proof then asks of the data that the order of a
+            user's rows is the user's own: that other users' rows do not change it.
     """
 
     target: int
+    by_row: bool = False
 
     @property
     def unit_bits(self) -> int:

@@ -110,7 +110,7 @@ class Source:
 
 
 def _carry(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    return to_carried(plain_nulls(column), kind)
+    return plain_nulls(to_carried(column, kind))
 
 
 def _batch(columns: Iterable[pa.Array], names: list[str]) -> pa.RecordBatch:

@@ -38,17 +38,16 @@ def exploded(batch: pa.RecordBatch, *, keep_null: bool) -> Iterator[pa.RecordBat
 
 
 def _explode(batch: pa.RecordBatch, *, keep_null: bool) -> pa.RecordBatch:
+    """Repeat each user by its list's length; a null list, if kept, is one null in its place."""
     users, lists = batch.columns
-    flat = [pc.list_flatten(lists)]
     # Not by list_parent_indices: that counts the values that a null list may cover, too.
-    lengths = pc.fill_null(pc.list_value_length(lists), 0)
-    repeated = [users.take(pa.array(np.repeat(np.arange(len(lists)), lengths)))]
+    lengths = pc.fill_null(pc.list_value_length(lists), int(keep_null))
+    parents = np.repeat(np.arange(len(lists)), lengths)
+    values = pc.list_flatten(lists)
     if keep_null and lists.null_count:
-        missing = pc.indices_nonzero(lists.is_null())
-        repeated.append(users.take(missing))
-        flat.append(pa.nulls(len(missing), flat[0].type))
-    columns = [pa.concat_arrays(repeated), pa.concat_arrays(flat)]
-    return pa.record_batch(columns, names=["user", "item"])
+        null = lists.is_null().to_numpy(zero_copy_only=False)[parents]
+        values = values.take(pa.array(np.cumsum(~null) - 1, mask=null))
+    return pa.record_batch([users.take(pa.array(parents)), values], names=["user", "item"])
 
 
 def settle_nulls(batch: pa.RecordBatch, nulls: str, names: list[str], label: str) -> pa.RecordBatch:

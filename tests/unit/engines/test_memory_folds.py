@@ -57,15 +57,24 @@ class TestPayProportionally:
 
 class TestPayFavourites:
     @pytest.mark.parametrize("of_items", [True, False])
+    @pytest.mark.parametrize("by_word", [True, False])
     @given(sets=set_lists, target=st.integers(1, 4), most=st.integers(1, 9), random=st.randoms())
     def test_is_the_first_of_the_most_liked(
-        self, *, of_items: bool, sets: list[list[int]], target: int, most: int, random: Any
+        self,
+        *,
+        by_word: bool,
+        of_items: bool,
+        sets: list[list[int]],
+        target: int,
+        most: int,
+        random: Any,
     ) -> None:
         order = random.sample(range(len(sets)), len(sets))
         size = 10 if of_items else sum(map(len, sets))
         liking = [random.choice([0, 1, 2, 2**32 - 1]) for _ in range(size)]
-        weights = u64([0] * 10)
-        folds.pay_favourites(laid_out(sets, order, most), weights, target, u32(liking), of_items)
+        weights, words = u64([0] * 10), [random.getrandbits(64) for _ in range(10 * by_word)]
+        laid = laid_out(sets, order, most)
+        folds.pay_favourites(laid, weights, target, u32(liking), of_items, u64(words))
         expected = [0] * 10
         starts = np.cumsum([0, *map(len, sets)])
         for user in order:
@@ -74,6 +83,8 @@ class TestPayFavourites:
                 for place, item in enumerate(sets[user][:most])
                 if expected[item] < target
             }
+            if by_word:
+                likes = dict(sorted(likes.items(), key=lambda like: words[like[0]]))
             if likes:
                 expected[max(likes, key=likes.__getitem__)] += 1
         assert weights.tolist() == expected

@@ -3,14 +3,17 @@
 import threading
 import time
 from collections.abc import Iterator
+from itertools import repeat
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dp_sips import InputError, MemoryEngine, UsageError, select_partitions
+from dp_sips.engines.memory import loading
 from dp_sips.engines.memory.loading import ahead, cuts
 
 
@@ -31,14 +34,15 @@ def no_thread_is_left() -> Iterator[None]:
 class TestAhead:
     @given(st.lists(st.integers()), st.integers(1, 5))
     def test_keeps_the_order(self, values: list[int], depth: int) -> None:
-        assert list(ahead(iter(values), depth)) == values
+        assert list(ahead(iter(values), threading.Event(), depth)) == values
 
     def test_hands_over_anything(self) -> None:
         values = [None, 0, (), ValueError("a value, not a failure")]
-        assert list(ahead(values)) == values
+        assert list(ahead(values, threading.Event())) == values
 
     def test_works_in_a_thread_of_its_own(self) -> None:
-        (name,) = ahead(threading.current_thread().name for _ in range(1))
+        names = (threading.current_thread().name for _ in range(1))
+        (name,) = ahead(names, threading.Event())
         assert name == "dp-sips reader"
 
     def test_goes_ahead_but_not_far(self) -> None:
@@ -52,7 +56,7 @@ class TestAhead:
                     full.set()
                 yield i
 
-        reader = ahead(steps(), depth=2)
+        reader = ahead(steps(), threading.Event(), depth=2)
         assert next(reader) == 0
         assert full.wait(10)  # one taken, two waiting, one in the hand
         assert len(made) <= 5
@@ -65,7 +69,7 @@ class TestAhead:
             yield 2
             raise error
 
-        reader = ahead(steps())
+        reader = ahead(steps(), threading.Event())
         assert [next(reader), next(reader)] == [1, 2]
         with pytest.raises(type(error)) as caught:
             next(reader)
@@ -81,14 +85,37 @@ class TestAhead:
             finally:
                 ended.set()
 
-        before = ours()
-        reader: Any = ahead(ahead(steps()))
+        before, stopped = ours(), threading.Event()
+        reader = ahead(ahead(steps(), stopped), stopped)
         next(reader)
-        started = ours() - before
-        assert len(started) == 2
-        reader.close()
-        del reader
-        assert ended.wait(10)
+        assert len(ours() - before) == 2
+        stopped.set()
+        assert list(reader) == []
+        for thread in ours() - before:
+            thread.join(10)
+        assert ours() == before
+
+
+class TestInterrupted:
+    @pytest.mark.parametrize("error", [InputError("bad"), KeyboardInterrupt()])
+    def test_nothing_runs_on_while_somebody_holds_the_error(
+        self, error: BaseException, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """As Python's prompt and notebooks do: they keep the last error, and all that it knows."""
+
+        def fail(*_: object) -> None:
+            raise error
+
+        monkeypatch.setattr(loading._Repeats, "add", fail)
+        batch = pa.record_batch({"u": [1, 2], "i": [1, 2]})
+        endless = pa.RecordBatchReader.from_batches(batch.schema, repeat(batch))
+        before = ours()
+        with pytest.raises(type(error)) as held:
+            select_partitions(endless, user="u", item="i", epsilon=1, delta=1e-6)
+        for thread in ours() - before:
+            thread.join(10)
+        assert ours() == before
+        assert held.value is error
 
 
 def cut_users(sizes: list[int], pieces: int) -> list[tuple[int, int]]:

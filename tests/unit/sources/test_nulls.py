@@ -45,6 +45,21 @@ def test_nulls_hidden_in_a_dictionary(read: Any) -> None:
     assert read(table, nulls="group") == Counter([(1, "a"), (2, None), (3, "b"), (4, None)])
 
 
+def test_nulls_hidden_in_a_dictionary_of_views(read: Any) -> None:
+    values = pa.array(["a", None, "b"], pa.string_view())
+    column = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2], pa.int8()), values)
+    table = pa.table({"u": [1, 2, 3], "i": column})
+    assert read(table, nulls="drop") == Counter([(1, "a"), (3, "b")])
+    assert read(table, nulls="group") == Counter([(1, "a"), (2, None), (3, "b")])
+
+
+def test_a_null_list_stays_where_it_was() -> None:
+    table = pa.table({"u": [1, 1, 1, 2], "i": [["a"], None, ["b", "c"], None]})
+    source = open_source(table, user="u", item="i", nulls="group")
+    rows = [row for batch in source.batches() for row in batch.column(1).to_pylist()]
+    assert rows == ["a", None, "b", "c", None]
+
+
 def test_a_column_of_nulls(read: Any, items: Any) -> None:
     table = pa.table({"u": [1, 2], "i": pa.nulls(2)})
     with pytest.raises(InputError, match="column 'i' of the table has nulls"):

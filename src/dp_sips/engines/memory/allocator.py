@@ -10,7 +10,8 @@ from typing import Final
 
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3
 _KEPT: Final = {_TRIM_THRESHOLD: 2**31 - 1, _TOP_PAD: 64 << 20, _MMAP_THRESHOLD: 1 << 30}
-_DEFAULT: Final = {_TRIM_THRESHOLD: 128 << 10, _TOP_PAD: 128 << 10, _MMAP_THRESHOLD: 128 << 10}
+# Where glibc's own rule ends up; once set, it learns no more.
+_USUAL: Final = {_TRIM_THRESHOLD: 64 << 20, _TOP_PAD: 128 << 10, _MMAP_THRESHOLD: 32 << 20}
 
 
 def keep_memory() -> None:
@@ -20,7 +21,7 @@ def keep_memory() -> None:
 
 def give_memory_back() -> None:
     """Return to the usual ways, and return what is free."""
-    if _set(_DEFAULT):
+    if _set(_USUAL):
         ctypes.CDLL(None).malloc_trim(0)
 
 

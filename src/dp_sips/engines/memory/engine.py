@@ -75,6 +75,22 @@ class MemoryEngine:
     ) -> "MemoryContributions":
         threads = self.threads or os.cpu_count() or 1
         pool = ThreadPoolExecutor(threads, thread_name_prefix="dp-sips")
+        try:
+            return self._load_with(pool, threads, source, key, progress, counts=counts)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+    def _load_with(
+        self,
+        pool: ThreadPoolExecutor,
+        threads: int,
+        source: Source,
+        key: Key,
+        progress: Progress,
+        *,
+        counts: bool,
+    ) -> "MemoryContributions":
         workers = Workers(pool, min(threads, _MOST_SHARDS))
         # One shard numbers users in order of first appearance, which shows scattered rows.
         users = _column([source.user_type], key, "users", Workers(pool, 1), nullable=False)
@@ -215,13 +231,16 @@ class MemoryContributions:
         pairs, weights = self._pairs, self._histograms[0]
         weights.fill(0)
         order = bounding.turns(self._key, self._user_blocks())
-        sets = folds.Sets(pairs.items, pairs.ends, order, max_items)
+        sets = folds.Sets(pairs.items, pairs.ends, order, min(max_items, self._longest))
         if isinstance(policy, Proportional):
             budget = 1 << policy.unit_bits
             folds.pay_proportionally(sets, weights, policy.power, policy.target, budget, SHAVE)
             return weights
         likes = pairs.counts if liking is None else self._likes(liking)
-        folds.pay_favourites(sets, weights, policy.target, likes, liking is not None)
+        words = np.empty(0 if policy.by_row else len(weights), dtype=np.uint64)
+        if not policy.by_row:
+            self._item_words(words)
+        folds.pay_favourites(sets, weights, policy.target, likes, liking is not None, words)
         return weights
 
     def decide(self, weights: Weights, decide: Decide) -> NDArray[np.bool_]:

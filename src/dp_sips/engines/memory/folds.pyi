@@ -19,6 +19,7 @@ def pay_favourites(
     target: int,
     liking: NDArray[uint32],
     of_items: bool,
+    words: NDArray[uint64],
 ) -> None: ...
 def keep_counted(
     users: NDArray[uint32],

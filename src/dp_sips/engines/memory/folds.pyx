@@ -86,16 +86,18 @@ def pay_proportionally(
 
 
 def pay_favourites(
-    Sets sets, uint64_t[::1] weights, uint64_t target, const uint32_t[::1] liking, bint of_items
+    Sets sets, uint64_t[::1] weights, uint64_t target, const uint32_t[::1] liking, bint of_items,
+    const uint64_t[::1] words,
 ):
-    """Let each user pay 1 to its most liked item below the target, the first of several.
+    """Let each user pay 1 to its most liked item below the target.
 
-    `liking` has an entry for each item if `of_items`, and else for each pair.
+    Of several alike, the one with the least word is liked best, or the first where `words` is
+    empty. `liking` has an entry for each item if `of_items`, and else for each pair.
     """
     cdef Py_ssize_t turn, turns = sets.order.shape[0]
     cdef uint64_t i, start
     cdef uint32_t item, like, best, most
-    cdef bint found
+    cdef bint found, by_word = words.shape[0] > 0
     with nogil:
         for turn in range(turns):
             sets.fetch(turn, &weights[0])
@@ -105,7 +107,11 @@ def pay_favourites(
                 item = sets.items[i]
                 if weights[item] < target:
                     like = liking[item] if of_items else liking[i]
-                    if not found or like > most:
+                    if (
+                        not found
+                        or like > most
+                        or (by_word and like == most and words[item] < words[best])
+                    ):
                         found, best, most = True, item, like
             if found:
                 weights[best] += 1

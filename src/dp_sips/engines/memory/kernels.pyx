@@ -77,7 +77,7 @@ cdef class Shard:
                 slot = self.slots[at]
                 if slot:
                     self.slots[at] = 0
-                    place = slot & self.mask
+                    place = <uint32_t>slot & self.mask
                     while self.slots[place]:
                         place = (place + 1) & self.mask
                     self.slots[place] = slot

@@ -8,8 +8,9 @@ import itertools
 import queue
 import threading
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -55,46 +56,58 @@ def load_pairs(
     rows = source.rows()
     repeats = (_Counts if counts else _Repeats)(users, rows or 1 << 20)
     with progress.bar("reading, encoding", rows) as bar:
-        for batch in ahead(_numbered(ahead(source.batches()), items)):
-            repeats.add(batch)
-            bar(len(batch.items))
+        stopped = threading.Event()
+        try:
+            for batch in ahead(_numbered(ahead(source.batches(), stopped), items), stopped):
+                repeats.add(batch)
+                bar(len(batch.items))
+        finally:
+            stopped.set()
     return repeats.pairs()
 
 
-def ahead(steps: Iterable[T], depth: int = 4) -> Iterator[T]:
+def ahead(steps: Iterable[T], stopped: threading.Event, depth: int = 4) -> Iterator[T]:
     """Run an iterator in a thread of its own, at most `depth` results ahead of its reader.
 
-    An error in the thread is raised here; a reader that stops early stops the thread.
+    An error in the thread is raised here. Once `stopped` is set, both sides end.
     """
-    results: queue.Queue[tuple[T] | BaseException | None] = queue.Queue(depth)
-    stopped = threading.Event()
-
-    def hand_over(result: tuple[T] | BaseException | None) -> None:
-        while not stopped.is_set():
-            try:
-                return results.put(result, timeout=0.1)
-            except queue.Full:
-                continue
-        return None
+    results = _Results(depth, stopped)
 
     def work() -> None:
         try:
             for step in steps:
-                hand_over((step,))
+                results.put((step,))
                 if stopped.is_set():
                     return
-            hand_over(None)
+            results.put(None)
         except BaseException as error:  # noqa: BLE001 (whatever it is, the reader must hear of it)
-            hand_over(error)
+            results.put(error)
 
     threading.Thread(target=work, name="dp-sips reader", daemon=True).start()
-    try:
-        while (result := results.get()) is not None:
-            if isinstance(result, BaseException):
-                raise result
-            yield result[0]
-    finally:
-        stopped.set()
+    while (result := results.get()) is not None:
+        if isinstance(result, BaseException):
+            raise result
+        yield result[0]
+
+
+class _Results:
+    """A queue at which nobody waits any longer once `stopped` is set."""
+
+    def __init__(self, depth: int, stopped: threading.Event) -> None:
+        self._queue: queue.Queue[Any] = queue.Queue(depth)
+        self._stopped = stopped
+
+    def put(self, result: Any) -> None:
+        while not self._stopped.is_set():
+            with suppress(queue.Full):
+                return self._queue.put(result, timeout=0.1)
+        return None
+
+    def get(self) -> Any:
+        while not self._stopped.is_set():
+            with suppress(queue.Empty):
+                return self._queue.get(timeout=0.1)
+        return None
 
 
 def _numbered(batches: Iterable[pa.RecordBatch], items: Column) -> Iterator[_Numbered]:

@@ -147,7 +147,8 @@ class BlockColumn:
         entries = self._number_entries(array.dictionary)
         if array.null_count:
             null = self._number_new(pa.nulls(1, array.dictionary.type))
-            indices, entries = array.indices.fill_null(len(entries)), np.append(entries, null)
+            wide = array.indices.cast(pa.int64())  # the null's number may be one too many for less
+            indices, entries = wide.fill_null(len(entries)), np.append(entries, null)
         else:
             indices = array.indices
         numbers: Numbers = entries[blk.flat(indices)]
