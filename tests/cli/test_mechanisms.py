@@ -108,7 +108,8 @@ class TestHistogram:
         flags = ("--histogram", path, "--buffer", "400", "--json", "--quiet")
         shown = json.loads(select(*flags).out)
         assert shown["items"] == ["jam"]
-        assert shown["certificate"]["mechanism"] == {"name": "gw", "buffer": 400, "histogram": 3}
+        used = {"name": "gw", "buffer": 400, "histogram": 3, "ties": "items"}
+        assert shown["certificate"]["mechanism"] == used
 
     @pytest.mark.parametrize("suffix", ["csv", "parquet"])
     @pytest.mark.parametrize("items", [("00501", "10001"), (501, 10001)], ids=["text", "numbers"])
