@@ -11,7 +11,7 @@ import pyarrow as pa
 from dp_sips.errors import InputError, UsageError
 from dp_sips.sources.batches import cut, exploded, plain_nulls, settle_nulls
 from dp_sips.sources.types import carried, element, from_carried, to_carried
-from dp_sips.sources.utf8 import check_utf8
+from dp_sips.sources.utf8 import Utf8Check
 
 
 @dataclass(frozen=True)
@@ -86,14 +86,17 @@ class Source:
 
     def _settled(self) -> Iterator[pa.RecordBatch]:
         """Yield one batch, possibly without rows, or more for each raw batch with rows."""
+        check = Utf8Check()
         for part in self.feed.parts:
             with reading(part.label):
                 for raw in part.read():
                     for piece in cut(raw):
                         if piece.num_rows:
-                            yield from self._finished(piece, part.label)
+                            yield from self._finished(piece, part.label, check)
 
-    def _finished(self, piece: pa.RecordBatch, label: str) -> Iterator[pa.RecordBatch]:
+    def _finished(
+        self, piece: pa.RecordBatch, label: str, check: Utf8Check
+    ) -> Iterator[pa.RecordBatch]:
         types = [self.user_type, *self.item_schema.types]
         own_names = self.feed.schema.names
         if self.nulls == "error":
@@ -104,7 +107,7 @@ class Source:
         for batch in exploded(piece, keep_null=self.nulls == "group"):
             columns = list(map(_carry, batch.columns, types))
             for column, name in zip(columns, own_names, strict=True):
-                check_utf8(column, name, label)
+                check(column, name, label)
             ready = _batch(columns, ["user", *self.item_schema.names])
             yield settle_nulls(ready, self.nulls, own_names, label)
 

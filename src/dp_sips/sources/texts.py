@@ -10,7 +10,7 @@ from dp_sips.errors import InputError, UsageError
 from dp_sips.progress import Progress
 from dp_sips.sources.base import Feed, Part, reading
 from dp_sips.sources.batches import ROWS, cut
-from dp_sips.sources.utf8 import check_utf8
+from dp_sips.sources.utf8 import Utf8Check
 from dp_sips.text import Words
 from dp_sips.text.workers import tokenize_all
 
@@ -71,11 +71,12 @@ def _taken_apart(feed: Feed, words: Words) -> Iterator[pa.RecordBatch]:
 
 def _pieces(feed: Feed) -> Iterator[tuple[pa.Array, pa.Array]]:
     """Yield users and their texts, a few at a time."""
+    check = Utf8Check()
     for part in feed.parts:
         with reading(part.label):
             for batch in part.read():
                 rows = _BYTES * batch.num_rows // max(batch.nbytes, 1)
                 for piece in cut(batch, min(max(rows, 1), ROWS)):
                     texts = piece.column(1).cast(pa.large_string())
-                    check_utf8(texts, feed.schema.names[1], part.label)
+                    check(texts, feed.schema.names[1], part.label)
                     yield piece.column(0), texts

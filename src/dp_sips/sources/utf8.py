@@ -6,11 +6,25 @@ import numpy as np
 import pyarrow as pa
 
 from dp_sips.errors import InputError
+from dp_sips.sources.batches import same_bytes
 
 
-def check_utf8(column: pa.Array, name: str, label: str) -> None:
-    """Refuse a text column, or a dictionary of texts, with bytes that are no UTF-8."""
-    values = column.dictionary if isinstance(column, pa.DictionaryArray) else column
+class Utf8Check:
+    """Looks at columns as they come; at a dictionary that many batches share, once."""
+
+    def __init__(self) -> None:
+        self._good: dict[str, pa.Array] = {}
+
+    def __call__(self, column: pa.Array, name: str, label: str) -> None:
+        """Refuse a text column, or a dictionary of texts, with bytes that are no UTF-8."""
+        if not isinstance(column, pa.DictionaryArray):
+            _check(column, name, label)
+        elif name not in self._good or not same_bytes(self._good[name], column.dictionary):
+            _check(column.dictionary, name, label)
+            self._good[name] = column.dictionary
+
+
+def _check(values: pa.Array, name: str, label: str) -> None:
     offset = _OFFSETS.get(values.type)
     # Most text is ASCII, which shows sixteen times faster.
     if offset is None or _is_ascii(values, offset):

@@ -17,6 +17,7 @@ from dp_sips.engines import blocks as blk
 from dp_sips.engines.blocks import Words
 from dp_sips.engines.memory import kernels
 from dp_sips.privacy.noise import Blocks, Scrambler
+from dp_sips.sources.batches import same_bytes
 
 Numbers = NDArray[np.uint32]
 
@@ -156,7 +157,7 @@ class BlockColumn:
 
     def _number_entries(self, dictionary: pa.Array) -> Numbers:
         # Batches of one Parquet row group share one dictionary: it need be numbered only once.
-        if self._seen is None or not _same_bytes(self._seen[0], dictionary):
+        if self._seen is None or not same_bytes(self._seen[0], dictionary):
             self._seen = dictionary, self._number_new(dictionary)
         return self._seen[1]
 
@@ -256,13 +257,3 @@ def integer_rows(array: pa.Array) -> Words:
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     return blk.integer_words(array).reshape(-1, 1)
-
-
-def _same_bytes(one: pa.Array, other: pa.Array) -> bool:
-    """Whether two arrays have the same bytes in memory: quick to tell, and enough to be equal."""
-    if len(one) != len(other) or one.offset or other.offset or one.type != other.type:
-        return False
-    return all(
-        a is b is None or (a is not None and b is not None and a.equals(b))
-        for a, b in zip(one.buffers(), other.buffers(), strict=True)
-    )
