@@ -130,8 +130,11 @@ def _evidence(mechanism: Cumulative, max_items: int, asked: Asked) -> Terms:
     else:
         loss = tail = 0.0
         rho, thresholds = calibrate_evidence(*_left(asked, loss, tail), schedule, max_items)
-        while loss < lattice_error(rho, schedule, max_items)[0]:  # a smaller ρ, a larger error
-            loss, tail = (1.01 * part for part in lattice_error(rho, schedule, max_items))
+        while True:  # a smaller ρ, a larger error
+            more, beyond = lattice_error(rho, schedule, max_items)
+            if loss >= more and tail >= beyond:
+                break
+            loss, tail = 1.01 * more, 1.01 * beyond
             if loss > asked["epsilon"] / 2:
                 raise UsageError(
                     f"epsilon={asked['epsilon']:g} and delta={delta:g} need so much noise that "

@@ -109,8 +109,8 @@ class Favourite:
     """GW's policy: all of a user's budget to the first item, in its own order, below the target.
 
     A user's order is its own: by how often it has each item, or by public frequencies. Of several
-    alike it takes the first in an order of all items that is the same for everyone and comes from
-    bits of its own (bounding.item_words); so users agree, and fewer votes are lost.
+    alike it takes the one with the least word (bounding.item_words): an order that is the same for
+    everyone and independent of data and noise; so users agree, and fewer votes are lost.
 
     Attributes:
         target: Γ, a whole number.

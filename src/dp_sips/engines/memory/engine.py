@@ -75,28 +75,16 @@ class MemoryEngine:
     ) -> "MemoryContributions":
         threads = self.threads or os.cpu_count() or 1
         pool = ThreadPoolExecutor(threads, thread_name_prefix="dp-sips")
-        try:
-            return self._load_with(pool, threads, source, key, progress, counts=counts)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-    def _load_with(
-        self,
-        pool: ThreadPoolExecutor,
-        threads: int,
-        source: Source,
-        key: Key,
-        progress: Progress,
-        *,
-        counts: bool,
-    ) -> "MemoryContributions":
         workers = Workers(pool, min(threads, _MOST_SHARDS))
         # One shard numbers users in order of first appearance, which shows scattered rows.
         users = _column([source.user_type], key, "users", Workers(pool, 1), nullable=False)
         kinds = list(source.item_schema.types)
         items = _column(kinds, key, "items", workers, nullable=source.nulls == "group")
-        pairs = load_pairs(source, users, items, progress, counts=counts)
+        try:
+            pairs = load_pairs(source, users, items, progress, counts=counts)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
         users.finish()
         items.finish()
         schema = source.item_schema
@@ -237,9 +225,7 @@ class MemoryContributions:
             folds.pay_proportionally(sets, weights, policy.power, policy.target, budget, SHAVE)
             return weights
         likes = pairs.counts if liking is None else self._likes(liking)
-        words = np.empty(0 if policy.by_row else len(weights), dtype=np.uint64)
-        if not policy.by_row:
-            self._item_words(words)
+        words = weights[:0] if policy.by_row else self._item_words(np.empty_like(weights))
         folds.pay_favourites(sets, weights, policy.target, likes, liking is not None, words)
         return weights
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_sips.engines.spark.packing import pack, unpack
+from dp_sips.engines.spark.packing import Words, pack, unpack
 from dp_sips.engines.spark.worker_key import WorkerKey
 from dp_sips.privacy import bounding
 from dp_sips.privacy.noise import Blocks
@@ -20,7 +20,6 @@ Pairs = NDArray[np.uint64]
 """Shape (5, n)."""
 
 USER, TAG, RANK, LOW, HIGH = range(5)
-Words = NDArray[np.uint64]
 _HALF: Final = np.uint64(32)
 
 
