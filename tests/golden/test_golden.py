@@ -1,0 +1,121 @@
+"""Plans, certificates and seeded releases of every mechanism, frozen to the byte.
+
+The same test key must give the same release for good: a change here is a change of what users get,
+and belongs in the changelog. `python tests/golden/test_golden.py` writes the files anew.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dp_sips
+from dp_sips.engines.reference import ReferenceEngine
+from dp_sips.mechanisms import MECHANISMS
+
+FOLDER = Path(__file__).parent
+BUDGETS: dict[str, dict[str, float]] = {
+    "epsilon": {"epsilon": 1.765, "delta": 4.96e-5},
+    "small": {"epsilon": 0.5, "delta": 1e-8},
+    "rho": {"rho": 0.1, "delta": 1e-5},
+}
+WORDS = ("tea", "a rather long word of thirty-two", "é", "", "fifteen bytes!!", "sixteen bytes!!!")
+
+
+def people(users: int, items: int, most: int, seed: int) -> list[tuple[int, int]]:
+    """Give each user some items, the first ones to most users, with repeats, in scattered rows."""
+    random = np.random.default_rng(seed)
+    odds = 1 / np.arange(1, items + 1)
+    pairs = [
+        (user, int(item))
+        for user in range(users)
+        for item in random.choice(items, size=int(random.integers(1, most)), p=odds / odds.sum())
+    ]
+    random.shuffle(pairs)
+    return pairs
+
+
+def tables() -> dict[str, Any]:
+    """Return one small table for each way in which engines know items: by value, text and hash."""
+    short, long = people(300, 40, 12, 1), people(200, 30, 30, 2)
+    return {
+        "numbers": pa.table({"u": [u for u, _ in short], "i": [i for _, i in short]}),
+        "text": pa.table(
+            {
+                "u": [f"user {u} of the golden files" for u, _ in long],
+                "i": [f"{WORDS[i % len(WORDS)]}{i // len(WORDS)}" for _, i in long],
+            }
+        ),
+        "columns": pa.table(
+            {
+                "u": [u for u, _ in short],
+                "i": [i % 7 for _, i in short],
+                "j": [WORDS[i % 5] for _, i in short],
+            }
+        ),
+    }
+
+
+def selections(
+    name: str, engine: Any, budgets: Iterable[str] = tuple(BUDGETS)
+) -> dict[str, dict[str, Any]]:
+    """Return a certificate and the released items for each table and budget."""
+    found: dict[str, dict[str, Any]] = {}
+    for kind, table in tables().items():
+        for budget in budgets:
+            try:
+                selection = dp_sips.select_partitions(
+                    table,
+                    user="u",
+                    item=table.column_names[1:],
+                    mechanism=name,
+                    engine=engine,
+                    seed=7,
+                    insecure_test=True,
+                    **BUDGETS[budget],  # type: ignore[arg-type]
+                )
+            except dp_sips.UsageError as error:
+                found[f"{kind}, {budget}"] = {"refused": str(error)}
+                continue
+            found[f"{kind}, {budget}"] = {
+                "certificate": selection.certificate,
+                "items": selection.items.to_pylist(),
+            }
+    return found
+
+
+def path_of(name: str) -> Path:
+    return FOLDER / f"{name}.json"
+
+
+def as_text(found: dict[str, dict[str, Any]]) -> str:
+    return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
+
+
+NAMES = ("auto", *MECHANISMS)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("engine", ["memory", "reference"])
+def test_stays_as_it_was(name: str, engine: str) -> None:
+    assert as_text(selections(name, engine)) == path_of(name).read_text("utf-8")
+
+
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize("name", [n for n, m in MECHANISMS.items() if not m.sequential])
+def test_stays_as_it_was_on_spark(name: str) -> None:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    found = selections(name, "spark", ["epsilon"])
+    frozen = json.loads(path_of(name).read_text("utf-8"))
+    assert as_text(found) == as_text({key: frozen[key] for key in found})
+
+
+if __name__ == "__main__":
+    for each in NAMES:
+        path_of(each).write_text(as_text(selections(each, ReferenceEngine())), "utf-8")
