@@ -1,8 +1,8 @@
 """dp-sips: which groups may I publish?
 
-Given pairs of users and items, release as many items as possible under differential privacy, so
-that no one person's presence shows. `select_partitions` does it, `plan` says beforehand what it
-will do.
+Given pairs of users and items, release as many items as possible under differential privacy,
+without revealing whether any one person is in the data. `select_partitions` does it, `plan` says
+beforehand what it will do.
 """
 
 from importlib import import_module
@@ -25,7 +25,6 @@ from dp_sips.mechanisms import (
 from dp_sips.plan import Plan, plan
 from dp_sips.privacy.budget import Budget
 from dp_sips.privacy.guarantee import Guarantee
-from dp_sips.rounds import AdaptiveRound, EvidenceRound, FoldRound, LaplaceRound, Round, RuleRound
 from dp_sips.selection import Selection
 
 if TYPE_CHECKING:
@@ -34,25 +33,19 @@ if TYPE_CHECKING:
     from dp_sips.tokens import write_tokens
 
 __all__ = [
-    "AdaptiveRound",
     "Budget",
     "Cumulative",
     "DpSipsError",
     "Dpsu",
-    "EvidenceRound",
-    "FoldRound",
     "Guarantee",
     "Gw",
     "InputError",
-    "LaplaceRound",
     "Mad",
     "Mad2R",
     "MemoryEngine",
     "OutputError",
     "Plan",
     "PolicyLaplace",
-    "Round",
-    "RuleRound",
     "Selection",
     "Single",
     "Sips",

@@ -1,30 +1,25 @@
 """A plan: the rounds of a release, computed from public parameters before any data is touched.
 
-A plan can be printed, explained, tested and audited. What it says about chances is exact for an
-item held by n users with m items each, as long as none of their other items is found; where some
-are found, the others' weight grows, and the chance with it.
+A plan can be printed, explained, tested and audited.
 """
 
-from dataclasses import asdict, dataclass
-from numbers import Integral, Real
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dp_sips.chances import binomial, chances
 from dp_sips.errors import UsageError
-from dp_sips.mechanisms import Cumulative, Mechanism, Single, Sips, SipsRule, find_mechanism
-from dp_sips.parameters import refuse_unknown
-from dp_sips.planners import terms_of
-from dp_sips.privacy.budget import check_delta, check_epsilon, check_rho
+from dp_sips.mechanisms import Mechanism, find_mechanism
+from dp_sips.mechanisms.auto import recommended
+from dp_sips.mechanisms.base import Asked, EpsilonDelta, RhoDelta
+from dp_sips.mechanisms.chances import binomial
+from dp_sips.privacy.arrays import Floats
+from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.guarantee import Guarantee
-from dp_sips.privacy.threshold import check_max_items
-from dp_sips.rounds import AnyRound, RuleRound
+from dp_sips.validation import check_number, check_whole, refuse_unknown
 
-_MOST_USERS = 1 << 34
-# Below this, re-truncation beats evidence on some data sets (experiments/yields.py --max-items).
-_FEW_ITEMS = 80
+_MOST_USERS: Final = 1 << 34
+_SIZES: Final = (1, 10, 100)
 
 
 @dataclass(frozen=True)
@@ -33,31 +28,35 @@ class Plan:
 
     Attributes:
         mechanism: What makes the rounds.
-        max_items: Δ0, how many items of a user count.
-        rounds: What will be done, in order: each a Round, an EvidenceRound or a RuleRound, all of
-            one kind.
+        asked: The privacy parameters as they were given: ε or ρ, and δ.
+        rounds: What will be done, in order. What a round has (noise, a threshold, a coin, a target)
+            depends on the mechanism; `table()` shows all of it.
         guarantee: What the release spends, all rounds together.
-        asked: The privacy parameters as they were given: epsilon or rho, and delta.
-        cut: Whether users' sets are cut to max_items once, and not again in each round.
-        counts: Whether it matters how often a user has an item.
+        bounds: How users' sets are bounded.
     """
 
     mechanism: Mechanism
-    max_items: int
+    asked: Asked
     rounds: tuple[Any, ...]
     guarantee: Guarantee
-    asked: dict[str, float]
-    cut: bool = False
-    counts: bool = False
+    bounds: Bounds
+
+    @property
+    def max_items(self) -> int:
+        """Δ0, how many items of a user count."""
+        return self.bounds.max_items
 
     def release_probability(self, users: int, items_per_user: int = 1) -> float:
         """Return the chance of an item that `users` users hold, each with `items_per_user` items.
 
-        Exact as long as none of the users' other items is found, a lower bound otherwise. Users
-        with more than max_items drop the item with the chance that bounding gives it.
+        Exact where rounds are independent of what others hold, as long as none of the users' other
+        items is found (if some are, the weight of the rest grows, and the chance with it). For
+        mechanisms in which users look at what others gave (dpsu, policy-laplace, gw, mad, mad2r) it
+        is the chance in a typical case: all holders have the same items, or only this one is
+        popular. Of users with more than max_items, bounding lets only some count.
         """
-        users = _whole("users", users, least=0)
-        items = _whole("items_per_user", items_per_user, least=1)
+        users = check_whole("users", users, least=0)
+        items = check_whole("items_per_user", items_per_user)
         if items <= self.max_items:
             return float(self._chance(np.array([float(users)]), items)[0])
         holders, odds = binomial(users, self.max_items / items)
@@ -65,7 +64,8 @@ class Plan:
 
     def users_needed(self, probability: float, items_per_user: int = 1) -> int:
         """Return how many users must hold an item, for it to be released with this probability."""
-        probability = _probability(probability)
+        if not 0 < check_number("probability", probability) < 1:
+            raise UsageError(f"probability must be in (0, 1), got {probability!r}")
         low, high = 0, 1
         while self.release_probability(high, items_per_user) < probability:
             if high >= _MOST_USERS:
@@ -84,23 +84,43 @@ class Plan:
 
     def explain(self) -> str:
         """Say in plain words what will happen; nothing in it depends on data."""
-        from dp_sips.explain import explain
-
-        return explain(self)
+        return "\n\n".join((self._promise(), self.mechanism.words(self.rounds), self._needs()))
 
     def table(self) -> list[dict[str, Any]]:
         """Return the rounds as rows of a table."""
-        return [{"round": i, **_row(r)} for i, r in enumerate(self.rounds, start=1)]
+        return [{"round": i, **r.row()} for i, r in enumerate(self.rounds, start=1)]
 
-    def _chance(self, holders: NDArray[np.float64], items: int) -> NDArray[np.float64]:
-        """Return the chance of release for each number of holders; none, no chance."""
-        return np.where(holders > 0, chances(self.rounds, holders, items), 0.0)
+    def _chance(self, holders: Floats, items: int) -> Floats:
+        """Return the chance of release for each number of holders; without any, it is zero."""
+        return np.where(holders > 0, self.mechanism.chances(self.rounds, holders, items), 0.0)
 
+    def _promise(self) -> str:
+        asked, spent = str(self.asked), str(self.guarantee)
+        return "\n".join(
+            (
+                f"{self.mechanism.name}, at most {self.max_items} items of each user.",
+                "Anyone who sees the released items can hardly tell whether any one user, with",
+                "all of their items, was in the data. The release is",
+                *dict.fromkeys((f"  {spent}", f"  {asked}")),
+            )
+        )
 
-def _row(step: AnyRound) -> dict[str, Any]:
-    if isinstance(step, RuleRound):
-        return {**asdict(step.rule), "median": step.threshold}
-    return {name: value for name, value in asdict(step).items() if name != "max_items"}
+    def _needs(self) -> str:
+        sizes = [m for m in _SIZES if m <= self.max_items]
+        if self.max_items not in sizes and self.max_items < _SIZES[-1]:
+            sizes.append(self.max_items)
+        return "\n".join(
+            f"With these settings an item needs about {self._needed(0.5, m)} users "
+            f"(each holding {m} item{'s' * (m > 1)})\n"
+            f"for a 50 % chance, {self._needed(0.95, m)} for 95 %."
+            for m in sizes
+        )
+
+    def _needed(self, chance: float, items: int) -> str:
+        try:
+            return f"{self.users_needed(chance, items):,}"
+        except UsageError:
+            return "more than 2³⁴"
 
 
 def plan(
@@ -123,36 +143,22 @@ def plan(
         max_items: Δ0, how many items of a user count; each mechanism has its default.
         unknown: Refused, with the name that is meant where another library's is given.
 
-    Guarantee: with `epsilon`, the release is (ε, δ)-DP by exact Gaussian accounting, calibrated so
-    that the last threshold is lowest. With `rho`, it is δ-approximate ρ-zCDP.
+    Guarantee: with `epsilon`, a release by this plan is (ε, δ)-DP; with `rho`, it is δ-approximate
+    ρ-zCDP. The mechanism's file has the proof.
     """
     refuse_unknown(unknown)
     asked = _asked(epsilon, delta, rho)
-    given = None if max_items is None else check_max_items(max_items)
-    chosen = _recommended(given, asked) if mechanism == "auto" else find_mechanism(mechanism)
-    most = given or chosen.default_max_items
-    terms = terms_of(chosen, most, asked)
-    return Plan(
-        chosen, most, terms.rounds, terms.guarantee, asked, cut=terms.cut, counts=terms.counts
-    )
+    most = None if max_items is None else check_whole("max_items", max_items)
+    if mechanism == "auto":
+        chosen, design = recommended(asked, most)
+    else:
+        chosen = find_mechanism(mechanism)
+        design = chosen.design(asked, most or chosen.default_max_items)
+    return Plan(chosen, asked, design.rounds, design.guarantee, design.bounds)
 
 
-def _recommended(max_items: int | None, asked: dict[str, float]) -> Mechanism:
-    """Return the mechanism that releases most, as far as public parameters can tell.
-
-    Cumulative evidence cuts sets once. Where so few items of a user count that many are cut, it is
-    better to look again in each round at what is left, as SIPS does. Where one counts, users are
-    taken to have one each.
-    """
-    if max_items == 1 and "epsilon" in asked:
-        return Single()
-    if max_items is None or max_items >= _FEW_ITEMS:
-        return Cumulative()
-    return SipsRule() if "epsilon" in asked else Sips()
-
-
-def _asked(epsilon: float | None, delta: float | None, rho: float | None) -> dict[str, float]:
-    """Return the privacy parameters by name, checked."""
+def _asked(epsilon: float | None, delta: float | None, rho: float | None) -> Asked:
+    """Return the privacy parameters, checked."""
     if (epsilon is None) == (rho is None):
         given = "both" if epsilon is not None else "neither"
         raise UsageError(f"give either epsilon or rho, together with delta; got {given}")
@@ -160,20 +166,4 @@ def _asked(epsilon: float | None, delta: float | None, rho: float | None) -> dic
         raise UsageError(
             "delta is missing: give one well below 1 / (number of users), such as 1e-6"
         )
-    delta = check_delta(delta)
-    if rho is not None:
-        return {"rho": check_rho(rho), "delta": delta}
-    assert epsilon is not None
-    return {"epsilon": check_epsilon(epsilon), "delta": delta}
-
-
-def _whole(name: str, value: object, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
-        raise UsageError(f"{name} must be a whole number of at least {least}, got {value!r}")
-    return int(value)
-
-
-def _probability(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1:
-        raise UsageError(f"probability must be in (0, 1), got {value!r}")
-    return float(value)
+    return EpsilonDelta(epsilon, delta) if epsilon is not None else RhoDelta(rho or 0.0, delta)

@@ -1,28 +1,24 @@
 """select_partitions: the one loop that every mechanism of the field is."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from typing import Any
 
 import pyarrow as pa
 
 from dp_sips.engines import find_engine
-from dp_sips.engines.base import Contributions, Engine
-from dp_sips.engines.liking import public_liking
+from dp_sips.engines.base import Engine
 from dp_sips.errors import UsageError
 from dp_sips.mechanisms import Mechanism
-from dp_sips.parameters import refuse_unknown
 from dp_sips.plan import Plan
 from dp_sips.plan import plan as make_plan
-from dp_sips.privacy.decide import noise_for_round
 from dp_sips.privacy.noise import Key
-from dp_sips.privacy.policy import Liking
 from dp_sips.progress import Progress
-from dp_sips.running import run_round
 from dp_sips.selection import Selection
 from dp_sips.sorting import sorted_items
-from dp_sips.sources import Source, open_source
+from dp_sips.sources import open_source
 from dp_sips.text import Words
+from dp_sips.validation import check_whole, refuse_unknown
 
 
 def select_partitions(
@@ -43,13 +39,13 @@ def select_partitions(
     progress: bool | None = None,
     **unknown: Any,
 ) -> Selection:
-    """Release as many items as possible, so that no one user's presence shows.
+    """Release as many items as possible, without revealing whether any one user is in the data.
 
     Args:
         data: Paths, globs or folders of Parquet, CSV, JSON lines or Arrow files; a pandas, Polars,
             PyArrow, DuckDB or Spark table; any object with `__arrow_c_stream__`; or a mapping or
             iterable of (user, items).
-        user: The column that says whose row it is: one user is protected with all of its rows.
+        user: The column that says whose row it is: a user is protected with all of their rows.
         item: The column, or columns, to publish the distinct values of; or the words of a column
             of texts, as `dp_sips.text.words("body")`.
         epsilon: ε of (ε, δ)-differential privacy; give this or `rho`.
@@ -66,9 +62,9 @@ def select_partitions(
         progress: Whether to show progress bars on stderr; on a terminal unless told otherwise.
         unknown: Refused, with the name that is meant where another library's is given.
 
-    Guarantee: neighbouring data sets differ by one user with all of its rows; the selection is
+    Guarantee: neighbouring data sets differ by one user with all of their rows; the selection is
     (ε, δ)-DP, or δ-approximate ρ-zCDP. privacy/README.md has the argument.
-    Public: every argument but `data`. Sensitive: `data`, but for its column names and types.
+    Public: every argument except `data`. Sensitive: `data`, except its column names and types.
     """
     refuse_unknown(unknown)
     plan = make_plan(mechanism, epsilon=epsilon, delta=delta, rho=rho, max_items=max_items)
@@ -76,17 +72,12 @@ def select_partitions(
     shown = Progress(show=progress)
     runner = find_engine(engine, data)
     _refuse_turns(plan, runner)
-    read = getattr(runner, "read", None)
-    data = read(data, text=text) if read else data
+    data = runner.read(data, text=text)
     source = open_source(data, user=user, item=item, nulls=nulls, text=text)
 
-    liking = _liking(plan, source, key)
-    contributions = runner.load(
-        source, plan.max_items, key, shown, cut=plan.cut, counts=plan.counts
-    )
-    with _freed(contributions):
-        for index, step in enumerate(shown.steps("rounds", plan.rounds, len(plan.rounds))):
-            run_round(contributions, step, noise_for_round(key, index), liking)
+    with closing(runner.load(source, plan.bounds, key, shown)) as contributions:
+        for index, round_ in enumerate(shown.steps("rounds", plan.rounds, len(plan.rounds))):
+            round_.run(contributions, key.noise_of_round(index))
         released = sorted_items(contributions.released(), source.item_schema)
 
     facts = {"nulls": nulls, "items": _describe(released)}
@@ -94,27 +85,12 @@ def select_partitions(
 
 
 def _refuse_turns(plan: Plan, runner: Engine) -> None:
-    """Refuse an engine that cannot take one user after the other, where the plan does."""
+    """Reject an engine that cannot take one user after the other, where the plan does."""
     if plan.mechanism.sequential and not runner.takes_turns:
         raise UsageError(
             f"{plan.mechanism.name} goes through the users one after the other, which a cluster "
             "cannot do: choose mechanism='auto' or 'mad2r', or engine='memory'"
         )
-
-
-def _liking(plan: Plan, source: Source, key: Key) -> Liking | None:
-    """Return what public knowledge says about items, where the mechanism has any."""
-    histogram = getattr(plan.mechanism, "histogram", None)
-    return None if histogram is None else public_liking(histogram, source.item_schema, key)
-
-
-@contextmanager
-def _freed(contributions: Contributions) -> Iterator[None]:
-    """Let an engine that holds anything outside of this process free it, come what may."""
-    try:
-        yield
-    finally:
-        getattr(contributions, "close", lambda: None)()
 
 
 def _key(seed: int | None, *, insecure_test: bool) -> Key:
@@ -129,9 +105,7 @@ def _key(seed: int | None, *, insecure_test: bool) -> Key:
             f"a seed ({seed!r}) makes the release repeatable, and so not private: leave it out, "
             "or say insecure_test=True if that is what you want"
         )
-    if isinstance(seed, bool) or not isinstance(seed, int):
-        raise UsageError(f"seed must be a whole number, got {seed!r}")
-    return Key.for_tests(seed)
+    return Key.for_tests(check_whole("seed", seed, least=0))
 
 
 def _describe(released: pa.Table) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import version
 from numbers import Integral, Real
 from typing import Any
@@ -39,13 +39,13 @@ class Selection:
             "software": f"dp-sips {version('dp-sips')}",
             "private": self.private,
             "neighbours": "one user, added or removed, with all of its items",
-            "asked": dict(self.plan.asked),
+            "asked": asdict(self.plan.asked),
             "spent": {
                 "statement": str(spent),
                 "rho": spent.rho,
                 "threshold_delta": spent.threshold_delta,
-                "sampler_loss": spent.sampler_loss,
-                "sampler_tail": spent.sampler_tail,
+                "sampler_loss": spent.sampler.loss,
+                "sampler_tail": spent.sampler.tail,
             },
             "mechanism": {"name": self.plan.mechanism.name, **_parameters(self.plan)},
             "max_items": self.plan.max_items,

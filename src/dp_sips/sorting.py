@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dp_sips.engines.blocks import integer_words, is_integer_like
+from dp_sips.engines.encoding import integer_words, is_integer_like
 
 
 def sorted_items(items: pa.Table, schema: pa.Schema) -> pa.Table:

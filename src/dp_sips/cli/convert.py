@@ -3,12 +3,12 @@
 import argparse
 from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from typing import Any, get_args
+from typing import Any
 
 from dp_sips.cli.parser import Parser
 from dp_sips.cli.streams import emit, emit_json
 from dp_sips.errors import UsageError
-from dp_sips.privacy.budget import Accounting, Budget
+from dp_sips.privacy.budget import Budget
 
 _EXPLANATION = """\
 A release spends a budget: it is δ-approximate ρ-zCDP, the paper's statement. Here
@@ -26,8 +26,9 @@ Beside --rho and --epsilon, --delta means --threshold-delta, as it does in
 dp-sips select --rho R --delta D."""
 
 _TRUE_OF = {
-    "gaussian": "by the exact Gaussian curve, true of every release of dp-sips",
-    "zcdp": "by the paper's conversion, true of every release of this budget",
+    "zcdp": "by the paper's conversion, true of every release with this budget",
+    "gaussian": "by the exact Gaussian curve, true where all noise is Gaussian:\n"
+    f"{'':15}weighted-gaussian, sips, dpsu, mad and mad2r",
 }
 
 
@@ -51,7 +52,7 @@ def run(args: argparse.Namespace) -> None:
     if given.keys() == {"rho", "delta", "epsilon"}:
         given["threshold_delta"] = given.pop("delta")
     wanted, words, answer = _question(given)
-    answers = {accounting: answer(accounting) for accounting in get_args(Accounting)}
+    answers = {accounting: answer(accounting) for accounting in _TRUE_OF}
     if args.json:
         emit_json({"given": given, wanted: answers})
     else:
@@ -99,6 +100,6 @@ def _row(wanted: str, accounting: str, value: float) -> str:
 
 
 def _rounded(value: float, *, up: bool) -> str:
-    """Round to six digits, to the private side."""
+    """Round to six digits, conservatively."""
     context = Context(prec=6, rounding=ROUND_CEILING if up else ROUND_FLOOR)
     return f"{float(context.create_decimal(Decimal(value))):.6g}"

@@ -5,21 +5,14 @@ from typing import Any, Final
 
 from dp_sips.cli.parser import Parser
 from dp_sips.cli.streams import emit, emit_json
-from dp_sips.mechanisms import MECHANISMS, Cumulative, Mechanism, Single, Sips, SipsRule
+from dp_sips.mechanisms import MECHANISMS, Mechanism
+from dp_sips.mechanisms.auto import CHOICES
 
 _EXAMPLES: Final = """\
 examples:
   dp-sips mechanisms
   dp-sips mechanisms --json
   dp-sips plan dpsu --epsilon 1 --delta 1e-6"""
-
-AUTO: Final = (
-    (Cumulative.name, "unless --max-items is below 80"),
-    (SipsRule.name, "for --max-items from 2 to 79"),
-    (Sips.name, "for --max-items below 80 with --rho"),
-    (Single.name, "for --max-items 1"),
-)
-"""What `auto` chooses, and when."""
 
 
 def configure(parser: Parser) -> None:
@@ -35,7 +28,7 @@ def run(args: argparse.Namespace) -> None:
         return
     lines = [f"{kind.name:<19}{_way(kind):<12}{kind.noise:<10}{kind.good_for}"
              for kind in MECHANISMS.values()]  # fmt: skip
-    auto = "\n".join(f"  {name:<17}{when}" for name, when in AUTO)
+    auto = "\n".join(f"  {name:<17}{when}" for name, when in CHOICES)
     emit("\n".join((*lines, "", "auto, the default, is", auto)))
 
 
@@ -50,5 +43,5 @@ def _facts(kind: type[Mechanism]) -> dict[str, Any]:
         "noise": kind.noise,
         "good_for": kind.good_for,
         "default_max_items": kind.default_max_items,
-        "auto": dict(AUTO).get(kind.name),
+        "auto": dict(CHOICES).get(kind.name),
     }

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Final, NoReturn
 
 from dp_sips.errors import UsageError, did_you_mean
-from dp_sips.parameters import FOREIGN
+from dp_sips.validation import FOREIGN
 
 COMMANDS: Final = {
     "select": "release the items of a data set under differential privacy",

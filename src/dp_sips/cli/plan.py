@@ -1,6 +1,7 @@
 """dp-sips plan: what a release will do, without any data."""
 
 import argparse
+from dataclasses import asdict
 from typing import Any
 
 import dp_sips
@@ -79,14 +80,14 @@ def _facts(made: dp_sips.Plan) -> dict[str, Any]:
     spent = made.guarantee
     return {
         "mechanism": made.mechanism.name,
-        "asked": made.asked,
+        "asked": asdict(made.asked),
         "max_items": made.max_items,
         "rounds": made.table(),
         "guarantee": {
             "statement": str(spent),
             "rho": spent.rho,
             "threshold_delta": spent.threshold_delta,
-            "sampler_loss": spent.sampler_loss,
+            "sampler_loss": spent.sampler.loss,
         },
         "users_needed": [
             {"items_per_user": items, "probability": p, "users": _needed(made, p, items)}

@@ -24,8 +24,4 @@ def _released(selection: Selection, output: str | None) -> str:
 def _guarantee(selection: Selection) -> str:
     if not selection.private:
         return "NOT PRIVATE: made with a test seed. Do not publish these items."
-    asked = selection.plan.asked
-    words = str(selection.guarantee)
-    if "epsilon" in asked:
-        words = f"({asked['epsilon']:g}, {asked['delta']:g})-differential privacy"
-    return f"Guarantee: {words} for one user with all of its items."
+    return f"Guarantee: {selection.plan.asked}, for one user with all of their items."

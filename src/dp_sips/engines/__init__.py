@@ -35,6 +35,8 @@ def find_engine(engine: "str | Engine", data: Any = None, **options: Any) -> "En
             fix = f"pip install 'dp-sips[{engine}]'"
             raise UsageError(f"the engine {engine!r} needs {missing}: {fix}") from error
         return found  # type: ignore[no-any-return]
-    if isinstance(engine, type) or not callable(getattr(engine, "load", None)):
+    from dp_sips.engines.base import Engine
+
+    if isinstance(engine, type) or not isinstance(engine, Engine):
         raise UsageError(f"engine must be a name or an engine, got {engine!r}")
     return engine

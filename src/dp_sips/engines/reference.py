@@ -2,19 +2,29 @@
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from functools import partial
 from itertools import compress
 from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from dp_sips.engines.blocks import combine, plain_type, value_blocks
+from dp_sips.engines.base import Engine
+from dp_sips.engines.encoding import PublicCounts, plain_type, public_counts, value_blocks
 from dp_sips.privacy import bounding
-from dp_sips.privacy.adaptive import MOST, Signal, Split
-from dp_sips.privacy.decide import Decide, DecideOnEvidence
-from dp_sips.privacy.noise import Blocks, Key
-from dp_sips.privacy.policy import Liking, Policy, Proportional
+from dp_sips.privacy.arrays import Blocks
+from dp_sips.privacy.blocks import combine
+from dp_sips.privacy.bounding import Bounds
+from dp_sips.privacy.contributions import (
+    MOST,
+    Contributions,
+    Decide,
+    DecideOnEvidence,
+    Favourites,
+    Shares,
+    Signal,
+    Split,
+)
+from dp_sips.privacy.noise import Key, Purpose
 from dp_sips.privacy.weights import UNIT_BITS, weight
 from dp_sips.progress import Progress
 from dp_sips.sources import Source
@@ -24,23 +34,18 @@ Item = tuple[object, ...]
 
 
 @dataclass(frozen=True)
-class ReferenceEngine:
+class ReferenceEngine(Engine):
     """Runs a plan with dictionaries and lists, one user after the other."""
 
     takes_turns: ClassVar[bool] = True
 
     def load(
-        self,
-        source: Source,
-        max_items: int,
-        key: Key,
-        progress: Progress,
-        *,
-        cut: bool = False,
-        counts: bool = False,
+        self, source: Source, bounds: Bounds, key: Key, progress: Progress
     ) -> "ReferenceContributions":
         """Read a source whole; users stand in the order of their turns, items in bounding order."""
-        del progress, counts  # it is for small data, and counts anyway
+        del progress  # it is for small data
+        counts = bounds.public_counts
+        public = None if counts is None else public_counts(counts, source.item_schema, key)
         ranks: dict[object, dict[Item, int]] = defaultdict(dict)
         times: dict[object, Counter[Item]] = defaultdict(Counter)
         blocks: dict[Item, Blocks] = {}
@@ -48,8 +53,8 @@ class ReferenceEngine:
         people: dict[object, Blocks] = {}
         for batch in source.batches():
             users, *columns = batch.columns
-            user_blocks = value_blocks(users, key.scrambler("long users"))
-            scrambler = key.scrambler("long items")
+            user_blocks = value_blocks(users, key.scrambler(Purpose.LONG_USERS))
+            scrambler = key.scrambler(Purpose.LONG_ITEMS)
             item_blocks = combine([value_blocks(c, scrambler) for c in columns], scrambler)
             item_words = bounding.item_words(key, item_blocks)
             rank = bounding.rank(bounding.user_words(key, user_blocks), item_words)
@@ -60,16 +65,17 @@ class ReferenceEngine:
                 blocks[item] = item_blocks[row]
                 words[item] = int(item_words[row])
                 people[user] = user_blocks[row]
-        most = max_items if cut else None
+        most = bounds.max_items if bounds.once else None
         users = list(people)
         turns = [users[n] for n in bounding.turns(key, np.array(list(people.values())))]
         sets = [sorted(ranks[user], key=ranks[user].__getitem__)[:most] for user in turns]
+        repeats = [times[user] for user in turns]
         return ReferenceContributions(
-            sets, [times[user] for user in turns], blocks, source.item_schema, words
+            sets, repeats, blocks, source.item_schema, words=words, public=public
         )
 
 
-class ReferenceContributions:
+class ReferenceContributions(Contributions):
     """The users' sets: W_1, …, W_N in the paper."""
 
     def __init__(
@@ -78,12 +84,15 @@ class ReferenceContributions:
         times: list[Counter[Item]],
         blocks: dict[Item, Blocks],
         schema: pa.Schema,
+        *,
         words: dict[Item, int] | None = None,
+        public: PublicCounts | None = None,
     ) -> None:
         self._sets = sets
         self._times = times
         self._blocks = blocks
         self._words = words or {}
+        self._public = public
         self._schema = schema
         self._evidence: dict[Item, float] = defaultdict(float)
         self._released: list[Item] = []
@@ -109,8 +118,8 @@ class ReferenceContributions:
         sums: dict[Item, int] = defaultdict(int)
         for items in self._sets:
             counted = items[:max_items]
-            told = np.array([signals.get(item, 0) for item in counted], dtype=np.int64)
-            given = split(np.array([len(counted)]), told).tolist()
+            signalled = np.array([signals.get(item, 0) for item in counted], dtype=np.int64)
+            given = split(np.array([len(counted)]), signalled).tolist()
             for item, weight_ in zip(counted, given, strict=True):
                 sums[item] = min(sums[item] + weight_, MOST)
         return sums
@@ -120,30 +129,36 @@ class ReferenceContributions:
         sums = np.array(list(weights.values()), dtype=np.uint64)
         return dict(zip(weights, signal(sums, evidence).tolist(), strict=True))
 
-    def fold(self, policy: Policy, max_items: int, liking: Liking | None = None) -> dict[Item, int]:
+    def pay_shares(self, policy: Shares, max_items: int) -> dict[Item, int]:
         """Return what users pay, one after the other: the paper's section on greedy approaches."""
         paid: dict[Item, int] = defaultdict(int)
-        for items, times in zip(self._sets, self._times, strict=True):
+        for items in self._sets:
             counted = items[:max_items]
-            if isinstance(policy, Proportional):
-                payments = policy.payments([policy.target - paid[item] for item in counted])
-                for item, payment in zip(counted, payments, strict=True):
-                    paid[item] += payment
-                continue
-            listed = list(times) if policy.by_row and len(items) <= max_items else counted
+            payments = policy.payments([policy.target - paid[item] for item in counted])
+            for item, payment in zip(counted, payments, strict=True):
+                paid[item] += payment
+        return {item: weight for item, weight in paid.items() if weight}
+
+    def pay_favourites(self, policy: Favourites, max_items: int) -> dict[Item, int]:
+        """Return how many users back each item, one user after the other: GW."""
+        paid: dict[Item, int] = defaultdict(int)
+        for items, times in zip(self._sets, self._times, strict=True):
+            in_rows = policy.by_row and len(items) <= max_items
+            listed = list(times) if in_rows else items[:max_items]
             below = [item for item in listed if paid[item] < policy.target]
             if below:
-                likes = times.__getitem__ if liking is None else partial(self._like, liking)
-                most = max(map(likes, below))
-                alike = [item for item in below if likes(item) == most]
+                count = times.__getitem__ if self._public is None else self._public_count
+                most = max(map(count, below))
+                alike = [item for item in below if count(item) == most]
                 paid[alike[0] if policy.by_row else min(alike, key=self._word)] += 1
         return {item: weight for item, weight in paid.items() if weight}
 
     def _word(self, item: Item) -> int:
         return self._words.get(item, 0)
 
-    def _like(self, liking: Liking, item: Item) -> int:
-        return int(liking(self._blocks[item].reshape(1, 2))[0])
+    def _public_count(self, item: Item) -> int:
+        assert self._public is not None
+        return int(self._public(self._blocks[item].reshape(1, 2))[0])
 
     def decide(self, weights: dict[Item, int], decide: Decide) -> list[Item]:
         """Return the items with a yes: Algorithm 1, lines 3–7."""

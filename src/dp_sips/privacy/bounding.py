@@ -10,15 +10,54 @@ own, so it changes no other user's contribution. The rule is not asked to be cry
 fixed rule is private. It is asked to be fair, so that the sample is close to uniform.
 
 The turns of users, where a mechanism takes one user after the other, are a rank of each user alone,
-from bits of their own: one user more leaves the order of the others as it was.
+from bits of their own: an additional user leaves the order of the others as it was.
 """
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_sips.privacy.noise import Blocks, Key
+from dp_sips.errors import UsageError
+from dp_sips.privacy.arrays import Blocks, Words
+from dp_sips.privacy.noise import Key, Purpose
+from dp_sips.validation import check_whole
 
-Words = NDArray[np.uint64]
+
+@dataclass(frozen=True)
+class Bounds:
+    """How a user's set is bounded and ordered.
+
+    Attributes:
+        max_items: Δ0, how many items of a user count.
+        once: Whether sets are cut to max_items once, for all rounds. Otherwise, a round that
+            removes items lets others move up.
+        repeats: Whether it matters how often a user has an item.
+        public_counts: Public frequencies of items (of tuples, for several columns) that order a
+            user's items instead.
+    """
+
+    max_items: int
+    once: bool = False
+    repeats: bool = False
+    public_counts: Mapping[Any, int] | None = field(default=None, repr=False, hash=False)
+
+
+def check_public_counts(name: str, counts: object) -> None:
+    """Reject anything but a mapping from items to whole numbers that fit into 32 bits."""
+    if not isinstance(counts, Mapping):
+        raise UsageError(f"{name} must be a mapping of items to counts, got {counts!r}")
+    for item, count in counts.items():
+        check_whole(f"{name}[{item!r}]", count, least=0, most=2**32 - 1)
+
+
+class BoundingKey(Protocol):
+    """The part of a key that bounding needs: its own words, and nothing about the noise."""
+
+    def word(self, purpose: Purpose) -> int:
+        """Return 64 bits that belong to a purpose of bounding."""
 
 
 def mix(words: Words) -> Words:
@@ -28,14 +67,14 @@ def mix(words: Words) -> Words:
     return words ^ (words >> np.uint64(31))
 
 
-def user_words(key: Key, blocks: Blocks) -> Words:
+def user_words(key: BoundingKey, blocks: Blocks) -> Words:
     """Return a scrambled word for each user."""
-    return _words(key.word("bounding users"), blocks)
+    return _words(key.word(Purpose.BOUNDING_USERS), blocks)
 
 
-def item_words(key: Key, blocks: Blocks) -> Words:
+def item_words(key: BoundingKey, blocks: Blocks) -> Words:
     """Return a scrambled word for each item."""
-    return _words(key.word("bounding items"), blocks)
+    return _words(key.word(Purpose.BOUNDING_ITEMS), blocks)
 
 
 def rank(users: Words, items: Words) -> Words:
@@ -45,7 +84,7 @@ def rank(users: Words, items: Words) -> Words:
 
 def turns(key: Key, users: Blocks) -> NDArray[np.uint32]:
     """Return the users' numbers in a random order: by 128 scrambled bits of each user's block."""
-    scrambled = key.scrambler("turns of users")(users)
+    scrambled = key.scrambler(Purpose.TURNS)(users)
     return np.lexsort((scrambled[:, 1], scrambled[:, 0])).astype(np.uint32)
 
 

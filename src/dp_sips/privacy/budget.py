@@ -21,19 +21,19 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from numbers import Real
-from typing import Literal, Self, get_args
+from typing import Final, Literal, Self, get_args
 
 from dp_sips.errors import UsageError, did_you_mean
 from dp_sips.privacy.search import boundary, minimum
+from dp_sips.validation import check_number, check_positive
 
 Accounting = Literal["gaussian", "zcdp"]
 
 # Sixteen roundings of 2⁻⁵³ each: more than any expression below makes before it is rounded up.
-_SLACK = 2.0**-49
+_ROUNDING: Final = 2.0**-49
 
-# An ε below this is reported as this: nobody can tell it from zero.
-_LEAST_EPSILON = 1e-9
+LEAST_EPSILON: Final = 1e-9
+"""An ε below this is reported as this: nobody can tell it from zero."""
 
 # `calibrate` looks for the threshold's share of δ between this and one minus this.
 _LEAST_SHARE = 1e-6
@@ -65,7 +65,7 @@ class Budget:
         delta: float,
         *,
         threshold_delta: float | None = None,
-        accounting: Accounting = "gaussian",
+        accounting: Accounting = "zcdp",
     ) -> Self:
         """Return the budget with the largest ρ that is (ε, δ)-DP.
 
@@ -94,7 +94,7 @@ class Budget:
         Guarantee: the parts compose to no more than the whole. They are computed exactly and
         rounded down, so Σρ_i ≤ ρ and 1 − Π(1−δ_i) ≤ Σδ_i ≤ δ hold as real numbers.
         """
-        exact = [Fraction(_check_share(share)) for share in shares]
+        exact = [Fraction(check_positive("share", share)) for share in shares]
         if not exact:
             raise UsageError("shares must name at least one part, got none")
         whole = sum(exact)
@@ -104,7 +104,7 @@ class Budget:
             for share in exact
         )
 
-    def epsilon(self, delta: float, accounting: Accounting = "gaussian") -> float:
+    def epsilon(self, delta: float, accounting: Accounting = "zcdp") -> float:
         """Return the smallest ε for which a release of this budget is (ε, δ)-DP, rounded up.
 
         Guarantee: `delta_at(epsilon(delta)) <= delta`, in floats.
@@ -119,13 +119,13 @@ class Budget:
         def holds(epsilon: float) -> bool:
             return _delta_at(self.rho, self.delta, epsilon, accounting) <= delta
 
-        if holds(_LEAST_EPSILON):
-            return _LEAST_EPSILON
+        if holds(LEAST_EPSILON):
+            return LEAST_EPSILON
         # Bun and Steinke's Proposition 1.3: true, not tight.
         start = self.rho + 2 * math.sqrt(self.rho * -math.log(delta - self.delta))
         return boundary(holds, start, factor=0.5)
 
-    def delta_at(self, epsilon: float, accounting: Accounting = "gaussian") -> float:
+    def delta_at(self, epsilon: float, accounting: Accounting = "zcdp") -> float:
         """Return the smallest δ for which a release of this budget is (ε, δ)-DP, rounded up."""
         check_accounting(accounting)
         return _delta_at(self.rho, self.delta, check_epsilon(epsilon), accounting)
@@ -195,7 +195,7 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
     second = peak * _erfcx(far / math.sqrt(2))
     terms = first + second
     # Zero stays zero though far may be infinite.
-    slack = _SLACK * (1 + far * far) * terms if terms else 0.0
+    slack = _ROUNDING * (1 + far * far) * terms if terms else 0.0
     return min(1.0, (first - second + slack) / 2)
 
 
@@ -213,7 +213,7 @@ def zcdp_delta(epsilon: float, rho: float) -> float:
     gain, loss = beta * epsilon, beta * (1 + beta) * rho
     shape = (1 + beta) * math.log1p(1 / beta)
     size = 1 + gain + loss + shape + abs(math.log(beta))
-    log = loss - gain - shape - math.log(beta) + _SLACK * size
+    log = loss - gain - shape - math.log(beta) + _ROUNDING * size
     return math.exp(min(0.0, log))
 
 
@@ -224,12 +224,12 @@ def zcdp_alpha(epsilon: float, rho: float) -> float:
 
 def check_rho(rho: float) -> float:
     """Return ρ as a float; it must be positive and finite."""
-    return _check_positive("rho", rho)
+    return check_positive("rho", rho)
 
 
 def check_epsilon(epsilon: float) -> float:
     """Return ε as a float; it must be positive and finite."""
-    return _check_positive("epsilon", epsilon)
+    return check_positive("epsilon", epsilon)
 
 
 def check_delta(delta: float) -> float:
@@ -259,27 +259,6 @@ def _check_threshold_delta(threshold_delta: float, delta: float) -> float:
     return number
 
 
-def _check_share(share: float) -> float:
-    return _check_positive("share", share)
-
-
-def _check_positive(name: str, value: float) -> float:
-    number = check_number(name, value)
-    if not 0 < number < math.inf:
-        raise UsageError(f"{name} must be positive and finite, got {value}")
-    return number
-
-
-def check_number(name: str, value: object) -> float:
-    """Return a real number as a float; True is not one, and neither is "1e-6"."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise UsageError(f"{name} must be a number, got {value!r}")
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf
-
-
 def _delta_at(rho: float, own: float, epsilon: float, accounting: Accounting) -> float:
     """Return δ_T + δ_G ("gaussian") or δ_T + (1 − δ_T) δ' ("zcdp"), rounded up."""
     if accounting == "gaussian":
@@ -304,7 +283,7 @@ def _optimal_beta(epsilon: float, rho: float) -> float:
     for _ in range(40):
         slope = 2 * rho + 1 / (beta * (1 + beta))
         step = ((2 * beta + 1) * rho - epsilon - math.log1p(1 / beta)) / slope
-        if abs(step) <= _SLACK * beta:
+        if abs(step) <= _ROUNDING * beta:
             break
         beta = _clip(max(beta - step, beta / 16))
     return beta
@@ -322,8 +301,13 @@ def _erfcx(x: float) -> float:
     return float(erfcx(x))
 
 
+def rounded_up(value: float) -> float:
+    """Return a positive value, larger by more than the error of a few roundings."""
+    return value * (1 + 2.0**-50)
+
+
 def _up(value: float) -> float:
-    return value * (1 + _SLACK)
+    return value * (1 + _ROUNDING)
 
 
 def _float_below(exact: Fraction) -> float:

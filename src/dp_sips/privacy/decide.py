@@ -1,18 +1,12 @@
 """The privacy-critical step: integer weights in, yes or no out, and nothing else."""
 
-from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dp_sips.privacy.evidence import STEP_BITS
-from dp_sips.privacy.noise import Blocks, Key, Scrambler, exceeds, gaussian, laplace, uniform
-from dp_sips.privacy.rule import ReleaseRule
-from dp_sips.privacy.single import SingleRule
-from dp_sips.privacy.weights import UNIT, UNIT_BITS, Weights
-
-Decide = Callable[[Blocks, Weights], NDArray[np.bool_]]
-"""Verdicts for a column of items and their weights; any batch, in any order, gives the same."""
+from dp_sips.privacy.arrays import Blocks, Bools, Floats, Weights
+from dp_sips.privacy.noise import Scrambler, exceeds, laplace, uniform
+from dp_sips.privacy.weights import UNIT_BITS
 
 
 def decide(
@@ -23,7 +17,7 @@ def decide(
     threshold: float,
     scrambler: Scrambler,
     unit_bits: int = UNIT_BITS,
-) -> NDArray[np.bool_]:
+) -> Bools:
     """Release an item where its weight plus σ times its Gaussian reaches the threshold.
 
     Algorithm 1, lines 3–7, of the paper. An item without weight is not in the histogram's support:
@@ -31,7 +25,7 @@ def decide(
 
     Guarantee: with weights of L2 sensitivity 1 and independent Gaussians, the verdicts are a
     function of a Gaussian mechanism with noise σ, cut to the items that occur.
-    Public: σ, the threshold and the unit. Sensitive: everything else, but for the verdicts.
+    Public: σ, the threshold and the unit. Sensitive: everything except the verdicts.
     """
     needed = (threshold - weights / (1 << unit_bits)) / sigma
     return (weights > 0) & exceeds(scrambler(blocks), needed)
@@ -45,88 +39,42 @@ def decide_with_laplace(
     threshold: float,
     scrambler: Scrambler,
     unit_bits: int,
-) -> NDArray[np.bool_]:
+) -> Bools:
     """Release an item where its weight plus scaled Laplace noise reaches the threshold.
 
     Guarantee: with weights of L1 sensitivity s, a function of an (s/scale)-DP Laplace mechanism,
     cut to the items that occur.
-    Public: scale, threshold and unit. Sensitive: everything else, but for the verdicts.
+    Public: scale, threshold and unit. Sensitive: everything except the verdicts.
     """
     needed = (threshold - weights / (1 << unit_bits)) / scale
     return (weights > 0) & (laplace(scrambler(blocks)) >= needed)
 
 
-def decide_by_rule(
-    blocks: Blocks, weights: Weights, *, rule: ReleaseRule | SingleRule, scrambler: Scrambler
-) -> NDArray[np.bool_]:
-    """Release an item with the probability that the rule gives its weight.
+class Coin(Protocol):
+    """A probability of release for each weight, with as many good digits near 1 as near 0."""
 
-    Guarantee: the rule's own, for weights on its lattice.
-    Public: the rule. Sensitive: everything else, but for the verdicts.
+    def odds(self, weights: Weights) -> tuple[Floats, Floats]:
+        """Return the probability of a yes, and of a no, for each weight."""
+
+
+def decide_by_coin(blocks: Blocks, weights: Weights, *, coin: Coin, scrambler: Scrambler) -> Bools:
+    """Release an item with the probability that the coin gives its weight.
+
+    Guarantee: the coin's own, for the weights that it is made for. An item without weight is never
+    released.
+    Public: the coin. Sensitive: everything except the verdicts.
     """
-    return (weights > 0) & rule.decide(weights, uniform(scrambler(blocks)))
+    return (weights > 0) & toss(uniform(scrambler(blocks)), *coin.odds(weights))
 
 
-Evidence = NDArray[np.float64]
-"""Σ_l f_l (weight_l + noise_l) of each item, over the rounds so far."""
+def toss(uniform: Floats, yes: Floats, no: Floats) -> Bools:
+    """Release where a uniform number modulo 1 is below `yes`, which is 1 − `no`.
 
-DecideOnEvidence = Callable[
-    [Blocks, Weights, Evidence], tuple[Evidence, NDArray[np.bool_], NDArray[np.bool_]]
-]
-"""New evidence, and which items to release and which to drop, for a column of items."""
+    The uniform may lie in [0, 1) or, with as many good digits near 1 as near 0, in (−½, ½). Each of
+    the two odds has its good digits where it is small, and decides there: entries of a table can be
+    far below 2⁻⁵³, which uniforms in [0, 1) are too coarse for.
 
-
-def decide_on_evidence(
-    blocks: Blocks,
-    weights: Weights,
-    evidence: Evidence,
-    *,
-    share: float,
-    spent: float,
-    sigma: float,
-    threshold: float,
-    drop: float,
-    scrambler: Scrambler,
-) -> tuple[Evidence, NDArray[np.bool_], NDArray[np.bool_]]:
-    """Add a round's noisy weights to the evidence; release above the threshold, drop the hopeless.
-
-    What is compared is the average Σ f_l (weight_l + noise_l) / F; evidence.py has the theorem.
-    Noise is rounded to the lattice on which the weights lie. An item without weight is in nobody's
-    set: it is dropped, and never released.
-
-    Guarantee: both verdicts are a function of the noisy weights, cut to the items that occur.
-    Public: the shares, σ, the threshold and the drop level. Sensitive: everything else, but for
-    what is released.
+    Guarantee: the odds of a verdict are off by no more than the relative error of P[0 ≤ u < t] and
+    P[−t ≤ u < 0] at t ≤ ½.
     """
-    steps = 1 << STEP_BITS
-    noisy = weights / UNIT + np.rint(gaussian(scrambler(blocks)) * (sigma * steps)) / steps
-    total = evidence + share * noisy
-    average = total / spent
-    released = (weights > 0) & (average >= threshold)
-    return total, released, (weights == 0) | (average < drop)
-
-
-def decide_and_note(
-    blocks: Blocks,
-    weights: Weights,
-    evidence: Evidence,
-    *,
-    sigma: float,
-    threshold: float,
-    drop: float,
-    scrambler: Scrambler,
-    unit_bits: int,
-) -> tuple[Evidence, NDArray[np.bool_], NDArray[np.bool_]]:
-    """Release above the threshold, drop the hopeless, and keep the noisy weights of the others.
-
-    Guarantee: as `decide`; what is kept is the mechanism's own output, for a later round to use.
-    Public: σ, the threshold, the drop level and the unit. Sensitive: everything else.
-    """
-    del evidence
-    noisy = weights / (1 << unit_bits) + sigma * gaussian(scrambler(blocks))
-    return noisy, (weights > 0) & (noisy >= threshold), (weights == 0) | (noisy < drop)
-
-
-def noise_for_round(key: Key, index: int) -> Scrambler:
-    """Return the source of noise of round `index`: independent of every other round's."""
-    return key.scrambler(f"noise of round {index}")
+    return np.where(uniform >= 0, uniform < yes, -uniform > no)

@@ -2,54 +2,61 @@
 
 import math
 from dataclasses import dataclass
-from typing import Final
-
-import numpy as np
+from typing import Final, Self
 
 from dp_sips.errors import UsageError
-from dp_sips.privacy.budget import Accounting, Budget, check_delta, check_epsilon
-from dp_sips.privacy.evidence import Schedule, joint_bound
+from dp_sips.privacy.budget import (
+    LEAST_EPSILON,
+    Accounting,
+    Budget,
+    check_delta,
+    check_epsilon,
+    rounded_up,
+)
 from dp_sips.privacy.noise import SAMPLER_ERROR, SAMPLER_TAIL
-from dp_sips.privacy.rule import ReleaseRule, rule_delta, rule_epsilon
-from dp_sips.privacy.search import boundary
 
-_LARGEST_EPSILON = 10_000.0
 LARGEST_EPSILON: Final = 28.0
 """A larger ε counts as this one: up to here the sampler's tails are as small as accounted for."""
 
-# An ε below this is reported as this: nobody can tell it from zero.
-_LEAST_EPSILON = 1e-9
 # Items that may be touched through others, and −log of the chance that their errors add up to more.
-_MOST_VERDICTS = 2**36
-_LOG_MISS = 270.0
+_MOST_VERDICTS: Final = 2**36
+_LOG_MISS: Final = 270.0
 
 
-def sampler_loss(rounds: int, max_items: int) -> float:
-    """Return what the sampler's rounding can add to ε: README.md, "The sampler".
+@dataclass(frozen=True)
+class SamplerCost:
+    """What a sampler that is not exact adds to a guarantee: README.md, "The sampler".
 
-    One user touches at most max_items verdicts a round; the odds of each are off by a factor of at
-    most 1 ± SAMPLER_ERROR on either neighbour. Three times as much covers (1 + e)/(1 − e).
+    Attributes:
+        loss: What rounding can add to ε; it can also raise δ by a factor of 1 + loss.
+        tail: What the sampler's far tails can add to δ.
     """
-    return 3 * rounds * max_items * SAMPLER_ERROR
 
+    loss: float
+    tail: float
 
-def sampler_tail(rounds: int, max_items: int) -> float:
-    """Return what the sampler's far tails can add to δ: README.md, "The sampler"."""
-    return rounds * max_items * SAMPLER_TAIL
+    @classmethod
+    def of(cls, rounds: int, max_items: int) -> Self:
+        """Return the cost where one user touches at most max_items verdicts a round.
+
+        The odds of each are off by a factor of at most 1 ± SAMPLER_ERROR on either neighbour.
+        Three times as much covers (1 + e)/(1 − e).
+        """
+        return cls(3 * rounds * max_items * SAMPLER_ERROR, rounds * max_items * SAMPLER_TAIL)
+
+    @classmethod
+    def of_cascade(cls, rounds: int) -> Self:
+        """Return the cost where one user can touch every verdict, through others."""
+        return cls(cascade_loss(rounds), 2 * rounds * _MOST_VERDICTS * SAMPLER_TAIL)
 
 
 def cascade_loss(rounds: float) -> float:
-    """Return the same as `sampler_loss` where one user can touch every verdict, through others.
+    """Return what rounding can add to ε where one user can touch every verdict, through others.
 
-    The logarithms of the odds' errors are independent and average out: README.md, "The sampler".
+    The logarithms of the odds' errors are independent and average out.
     """
     spread = SAMPLER_ERROR * math.sqrt(2 * _MOST_VERDICTS * _LOG_MISS)
     return 2 * rounds * (1.01 * spread + 2 * _MOST_VERDICTS * SAMPLER_ERROR**2)
-
-
-def cascade_tail(rounds: int) -> float:
-    """Return the same as `sampler_tail` where one user can touch every verdict, through others."""
-    return 2 * rounds * _MOST_VERDICTS * SAMPLER_TAIL
 
 
 @dataclass(frozen=True)
@@ -60,125 +67,55 @@ class Guarantee:
         rho: ρ of the paper's statement, threshold_delta-approximate ρ-zCDP.
         threshold_delta: δ of that statement: how likely an item that only one user holds is
             released at all.
-        sampler_loss: What rounding can add to ε, and by what factor more 1 + it can raise δ;
-            `epsilon` and `delta` include it.
-        sampler_tail: What the sampler's far tails can add to δ; included as well.
+        sampler: What the sampler adds; `epsilon` and `delta` include it.
     """
 
     rho: float
     threshold_delta: float
-    sampler_loss: float
-    sampler_tail: float
+    sampler: SamplerCost
 
     def epsilon(self, *, delta: float, accounting: Accounting = "gaussian") -> float:
         """Return the smallest ε for which the release is (ε, δ)-DP, rounded up.
 
         Infinity stands for every ε above LARGEST_EPSILON: there, the sampler's tails show.
         """
-        return self._whole(self._budget.epsilon(self._exact(delta), accounting))
+        exact = (check_delta(delta) - self.sampler.tail) / (1 + self.sampler.loss)
+        if exact <= 0:
+            raise UsageError(
+                f"delta must be above {self.sampler.tail}, the sampler's part, got {delta}"
+            )
+        whole = self.exact_epsilon(exact, accounting) + self.sampler.loss
+        return whole if whole <= LARGEST_EPSILON * (1 + 1e-9) else math.inf
 
     def delta(self, *, epsilon: float, accounting: Accounting = "gaussian") -> float:
         """Return the smallest δ for which the release is (ε, δ)-DP, rounded up."""
-        return self._sampled(self._budget.delta_at(self._rest(epsilon), accounting))
-
-    def _exact(self, delta: float) -> float:
-        """Return the δ that exact arithmetic may have, for the sampler to have this one."""
-        exact = (check_delta(delta) - self.sampler_tail) / (1 + self.sampler_loss)
-        if exact <= 0:
-            raise UsageError(
-                f"delta must be above {self.sampler_tail}, the sampler's part, got {delta}"
-            )
-        return exact
-
-    def _whole(self, epsilon: float) -> float:
-        """Return the ε that the sampler has where exact arithmetic has this one."""
-        whole = epsilon + self.sampler_loss
-        return whole if whole <= LARGEST_EPSILON * (1 + 1e-9) else math.inf
-
-    def _sampled(self, delta: float) -> float:
-        """Return the δ that the sampler has where exact arithmetic has this one."""
-        return min(1.0, delta * (1 + self.sampler_loss) + self.sampler_tail)
-
-    def _rest(self, epsilon: float) -> float:
-        rest = min(check_epsilon(epsilon), LARGEST_EPSILON) - self.sampler_loss
+        rest = min(check_epsilon(epsilon), LARGEST_EPSILON) - self.sampler.loss
         if rest <= 0:
             raise UsageError(
-                f"epsilon must be above {self.sampler_loss}, the sampler's part, got {epsilon}"
+                f"epsilon must be above {self.sampler.loss}, the sampler's part, got {epsilon}"
             )
-        return rest
+        exact = self.exact_delta(rest, accounting)
+        return min(1.0, exact * (1 + self.sampler.loss) + self.sampler.tail)
 
-    @property
-    def _budget(self) -> Budget:
-        return Budget(self.rho, self.threshold_delta)
+    def exact_epsilon(self, delta: float, accounting: Accounting) -> float:
+        """Return the smallest ε that an exact sampler would have, rounded up."""
+        return Budget(self.rho, self.threshold_delta).epsilon(delta, accounting)
+
+    def exact_delta(self, epsilon: float, accounting: Accounting) -> float:
+        """Return the smallest δ that an exact sampler would have, rounded up."""
+        return Budget(self.rho, self.threshold_delta).delta_at(epsilon, accounting)
 
     def __str__(self) -> str:
         return f"{self.threshold_delta:.4g}-approximate {self.rho:.4g}-zCDP"
 
 
-@dataclass(frozen=True)
-class RuleGuarantee(Guarantee):
-    """The guarantee of release rules: (ε, δ) by the proof in rule.py.
-
-    Attributes:
-        rules: The rules of all rounds. `rho` and `threshold_delta` follow from the (ε, δ) that was
-            asked for, as in `PlainGuarantee`.
-    """
-
-    rules: tuple[ReleaseRule, ...]
-
-    def epsilon(self, *, delta: float, accounting: Accounting = "gaussian") -> float:
-        """Return the smallest ε for which the release is (ε, δ)-DP, rounded up."""
-        del accounting  # there is only one
-        return self._whole(rule_epsilon(self.rules, self._exact(delta)))
-
-    def delta(self, *, epsilon: float, accounting: Accounting = "gaussian") -> float:
-        """Return the smallest δ for which the release is (ε, δ)-DP, rounded up."""
-        del accounting
-        return self._sampled(rule_delta(self.rules, self._rest(epsilon)))
-
-    def __str__(self) -> str:
-        return f"({math.sqrt(2 * self.rho) + self.sampler_loss:.4g}, {self.threshold_delta:.4g})-DP"
+def zcdp_of_epsilon(epsilon: float) -> float:
+    """Return ρ of what is (ε, δ)-DP, and so δ-approximate ρ-zCDP (`PointGuarantee` says why)."""
+    return rounded_up(epsilon**2 / 2)
 
 
 @dataclass(frozen=True)
-class JointGuarantee(Guarantee):
-    """The guarantee of cumulative evidence: (ε, δ) by the theorem in evidence.py.
-
-    Attributes:
-        schedule: The shares and drop levels of the rounds.
-        max_items: Δ0.
-        thresholds: T_i of each round.
-    """
-
-    schedule: Schedule
-    max_items: int
-    thresholds: tuple[float, ...]
-
-    def epsilon(self, *, delta: float, accounting: Accounting = "gaussian") -> float:
-        """Return the smallest ε for which the release is (ε, δ)-DP, rounded up."""
-        if accounting == "zcdp":
-            return super().epsilon(delta=delta, accounting=accounting)
-        delta = self._exact(delta)
-        if self._joint_delta(_LARGEST_EPSILON) > delta:
-            raise UsageError(f"delta is below what the thresholds spend, got {delta}")
-        if self._joint_delta(_LEAST_EPSILON) <= delta:
-            return self._whole(_LEAST_EPSILON)
-        found = boundary(lambda e: self._joint_delta(e) <= delta, _LARGEST_EPSILON, factor=0.5)
-        return self._whole(found)
-
-    def delta(self, *, epsilon: float, accounting: Accounting = "gaussian") -> float:
-        """Return the smallest δ for which the release is (ε, δ)-DP, rounded up."""
-        if accounting == "zcdp":
-            return super().delta(epsilon=epsilon, accounting=accounting)
-        return self._sampled(self._joint_delta(self._rest(epsilon)))
-
-    def _joint_delta(self, epsilon: float) -> float:
-        bound = joint_bound(self.schedule, self.max_items)
-        return bound.delta(epsilon, self.rho, np.array(self.thresholds))
-
-
-@dataclass(frozen=True)
-class PlainGuarantee(Guarantee):
+class PointGuarantee(Guarantee):
     """The guarantee of mechanisms that are (ε, δ)-DP for one ε and one δ: `pure`, threshold_delta.
 
     Every such mechanism is a function of one that tells all with probability δ, and else answers
@@ -191,28 +128,31 @@ class PlainGuarantee(Guarantee):
 
     pure: float
 
-    def epsilon(self, *, delta: float, accounting: Accounting = "gaussian") -> float:
-        """Return the smallest ε for which the release is (ε, δ)-DP, rounded up."""
-        del accounting
-        delta = self._exact(delta)
+    @classmethod
+    def of(cls, epsilon: float, delta: float, sampler: SamplerCost) -> Self:
+        """Return the guarantee of what is (ε, δ)-DP with an exact sampler."""
+        return cls(zcdp_of_epsilon(epsilon), delta, sampler, epsilon)
+
+    def exact_epsilon(self, delta: float, accounting: Accounting) -> float:
+        """Solve δ(ε′) = δ + (1 − δ)(e^ε − e^ε′)/(1 + e^ε) for ε′."""
+        del accounting  # there is only one
         if delta < self.threshold_delta:
             raise UsageError(
                 f"delta must be at least {self.threshold_delta}, which the threshold spends, "
                 f"got {delta}"
             )
-        # Solved for ε′: δ(ε′) = δ + (1 − δ)(e^ε − e^ε′)/(1 + e^ε).
         spare = (delta - self.threshold_delta) / (1 - self.threshold_delta)
         inside = 1 - spare * (1 + math.exp(-self.pure)) + 1e-15  # rounded up
         found = self.pure + math.log(inside) if inside > 0 else 0.0
-        return self._whole(max(_LEAST_EPSILON, found + 1e-14 * (1 + self.pure)))
+        return max(LEAST_EPSILON, found + 1e-14 * (1 + self.pure))
 
-    def delta(self, *, epsilon: float, accounting: Accounting = "gaussian") -> float:
-        """Return the smallest δ for which the release is (ε, δ)-DP, rounded up."""
+    def exact_delta(self, epsilon: float, accounting: Accounting) -> float:
+        """Return δ + (1 − δ)(e^ε − e^ε′)/(1 + e^ε), rounded up."""
         del accounting
-        less = max(0.0, self.pure - self._rest(epsilon))
+        less = max(0.0, self.pure - epsilon)
         spare = -math.expm1(-less) / (1 + math.exp(-self.pure))
         own = self.threshold_delta
-        return self._sampled(own + (1 - own) * spare * (1 + 1e-12))
+        return own + (1 - own) * spare * (1 + 1e-12)
 
     def __str__(self) -> str:
-        return f"({self.pure + self.sampler_loss:.4g}, {self.threshold_delta:.4g})-DP"
+        return f"({self.pure + self.sampler.loss:.4g}, {self.threshold_delta:.4g})-DP"

@@ -12,13 +12,12 @@ and |t| ≤ 57. README.md, "The sampler", derives the bounds and says where they
 
 import hashlib
 import secrets
+from enum import StrEnum
 from typing import Final, Never, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-Blocks = NDArray[np.uint64]
-"""Shape (n, 2): n blocks of 16 bytes, each as two little-endian words."""
+from dp_sips.privacy.arrays import Blocks, Bools, Floats
 
 SAMPLER_ERROR: Final = 2.0**-40
 """How far, relatively, the odds of one verdict may be from those of an exact Gaussian."""
@@ -28,6 +27,21 @@ SAMPLER_TAIL: Final = 2.0**-82
 
 _BEYOND: Final = 4.0
 """Where verdicts need more than this many standard deviations, most are settled by integers."""
+
+
+class Purpose(StrEnum):
+    """What secret bits are for: bits of one purpose say nothing about those of another.
+
+    The noise of rounds has a purpose for each round: `Key.noise_of_round`.
+    """
+
+    LONG_USERS = "long users"
+    LONG_ITEMS = "long items"
+    USER_TABLE = "table of users"
+    ITEM_TABLE = "table of items"
+    BOUNDING_USERS = "bounding users"
+    BOUNDING_ITEMS = "bounding items"
+    TURNS = "turns of users"
 
 
 class Key:
@@ -52,17 +66,20 @@ class Key:
         """Make the key that belongs to `seed`. A release made with it is not private."""
         return cls(hashlib.blake2b(b"test %d" % seed).digest()[:32], is_test=True)
 
-    def derive(self, purpose: str) -> bytes:
-        """Return 16 bytes that belong to `purpose` and say nothing about any other purpose."""
-        return hashlib.blake2b(purpose.encode(), key=self._secret, digest_size=16).digest()
-
-    def word(self, purpose: str) -> int:
+    def word(self, purpose: Purpose) -> int:
         """Return 64 bits that belong to `purpose`."""
-        return int.from_bytes(self.derive(purpose)[:8], "little")
+        return int.from_bytes(self._derive(purpose)[:8], "little")
 
-    def scrambler(self, purpose: str) -> "Scrambler":
+    def scrambler(self, purpose: Purpose) -> "Scrambler":
         """Return the keyed pseudo-random function that belongs to `purpose`."""
-        return Scrambler(self.derive(purpose))
+        return Scrambler(self._derive(purpose))
+
+    def noise_of_round(self, index: int) -> "Scrambler":
+        """Return the source of noise of round `index`: independent of every other purpose's."""
+        return Scrambler(self._derive(f"noise of round {index}"))
+
+    def _derive(self, purpose: str) -> bytes:
+        return hashlib.blake2b(purpose.encode(), key=self._secret, digest_size=16).digest()
 
     def __reduce__(self) -> Never:
         raise TypeError("a Key stays in the process that drew it: it cannot be pickled or copied")
@@ -92,7 +109,7 @@ class Scrambler:
         return out[: plain.nbytes].view("<u8").reshape(-1, 2)
 
 
-def uniform(bits: Blocks) -> NDArray[np.float64]:
+def uniform(bits: Blocks) -> Floats:
     """Turn 128 random bits each into uniform numbers in (−½, ½).
 
     One bit is the sign. A float keeps its relative precision near 0, so small probabilities on
@@ -103,7 +120,7 @@ def uniform(bits: Blocks) -> NDArray[np.float64]:
     return np.where(low & 1, size, -size)
 
 
-def gaussian(bits: Blocks) -> NDArray[np.float64]:
+def gaussian(bits: Blocks) -> Floats:
     """Turn 128 random bits each into standard Gaussians, by inversion.
 
     The size of a uniform number is the probability of a value further out on its side.
@@ -114,13 +131,13 @@ def gaussian(bits: Blocks) -> NDArray[np.float64]:
     return np.asarray(-np.sign(signed) * ndtri(np.abs(signed)))
 
 
-def laplace(bits: Blocks) -> NDArray[np.float64]:
+def laplace(bits: Blocks) -> Floats:
     """Turn 128 random bits each into Laplace numbers of scale 1, by inversion."""
     signed = uniform(bits)
     return np.asarray(-np.sign(signed) * np.log(2 * np.abs(signed)))
 
 
-def exceeds(bits: Blocks, needed: NDArray[np.float64]) -> NDArray[np.bool_]:
+def exceeds(bits: Blocks, needed: Floats) -> Bools:
     """Return `gaussian(bits) >= needed`, without working out Gaussians that cannot matter.
 
     A Gaussian beyond `_BEYOND` has leading bits below a bound; all other rows that need more than

@@ -24,15 +24,15 @@ Public: everything here. No function in this file sees data.
 """
 
 import math
-from numbers import Integral
+from typing import Final
 
 import numpy as np
 
-from dp_sips.errors import UsageError
 from dp_sips.privacy.budget import Budget
+from dp_sips.validation import check_whole
 
 # Far above the error of a few roundings and of Φ⁻¹ (some 2⁻⁵¹), far below anything that matters.
-_SLACK = 1e-13
+_QUANTILE_ERROR: Final = 1e-13
 
 
 def sigma(budget: Budget) -> float:
@@ -54,7 +54,7 @@ def threshold(
     thm:naive_priv, where w = s = 1). By the lemma above, with σ s/w for σ, two values of k decide,
     so a Δ0 of a million costs no more.
     """
-    most, noise = check_max_items(max_items), sensitivity * sigma(budget)
+    most, noise = check_whole("max_items", max_items), sensitivity * sigma(budget)
     return max(_threshold_of(budget.delta, noise, weight, k) for k in (1, most))
 
 
@@ -64,25 +64,18 @@ def laplace_threshold(scale: float, delta: float, max_items: int) -> float:
     Guarantee: if a user holds any k ≤ Δ0 items alone, each with weight at most 1/k and Laplace
     noise, then none of them reaches T with probability at least 1 − δ (Gopi et al. 2020).
     """
-    k = np.arange(1.0, check_max_items(max_items) + 1)
+    k = np.arange(1.0, check_whole("max_items", max_items) + 1)
     chance = -np.expm1(math.log1p(-delta) / k)
     # Above a half, the noise may be below zero, and a threshold of the weight is high enough.
     quantile = np.maximum(0.0, -np.log(2 * chance))
-    return float((1 / k + scale * quantile).max()) * (1 + _SLACK)
-
-
-def check_max_items(max_items: object) -> int:
-    """Return Δ0 as an int; it must be a whole number of at least 1."""
-    if isinstance(max_items, bool) or not isinstance(max_items, Integral) or int(max_items) < 1:
-        raise UsageError(f"max_items must be a whole number of at least 1, got {max_items!r}")
-    return int(max_items)
+    return float((1 / k + scale * quantile).max()) * (1 + _QUANTILE_ERROR)
 
 
 def _threshold_of(delta: float, noise: float, weight: float, items: int) -> float:
     """Return f(k): (1 − P[one item reaches T])^k = 1 − δ, solved for T."""
     each = weight / math.sqrt(items)
     quantile = _normal_quantile(math.log1p(-delta) / items)
-    return each + noise * quantile + _SLACK * (each + noise * (1 + abs(quantile)))
+    return each + noise * quantile + _QUANTILE_ERROR * (each + noise * (1 + abs(quantile)))
 
 
 def _normal_quantile(log_probability: float) -> float:

@@ -1,7 +1,8 @@
 """What a user adds to each of its items: fixed-point weights.
 
 A weight is an integer number of units of 2⁻³⁰. Integer sums are exact and do not depend on their
-order, so every engine gets the same histogram to the bit, and nothing leaks through rounding.
+order, so every engine gets the same histogram to the bit, and nothing leaks through rounding. Sums
+have 64 bits: 2³⁴ users fit.
 
 Guarantee: a user with k items adds w(k) = floor(2³⁰/√k) to each, so it moves the histogram by
 √(k·w(k)²) ≤ 2³⁰ units: an L2 norm of at most 1, exactly (the paper's section 3.1).
@@ -11,14 +12,12 @@ import math
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dp_sips.privacy.arrays import Weights
 
 UNIT_BITS: Final = 30
 UNIT: Final = 1 << UNIT_BITS
 """The weight of a user's only item."""
-
-Weights = NDArray[np.uint64]
-"""Sums of weights, in units. 2³⁴ users fit."""
 
 
 def weight(count: int, step_bits: int = UNIT_BITS) -> int:

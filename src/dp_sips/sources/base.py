@@ -27,6 +27,7 @@ class Feed:
     """What a kind of input has to say: the needed columns, the user's first, and how to get them.
 
     Batches come in the order of `schema`, in any size; their text may be dictionary-encoded.
+    Where `frame` is a Spark table of the same columns, rows need not leave Spark.
     """
 
     label: str
@@ -34,6 +35,7 @@ class Feed:
     parts: tuple[Part, ...]
     restore: Callable[[pa.Table], Any]
     rows: int | None = None
+    frame: Any = None
 
 
 @dataclass(frozen=True)

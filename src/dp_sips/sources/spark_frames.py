@@ -17,13 +17,6 @@ _LABEL = "the Spark data frame"
 
 
 @dataclass(frozen=True)
-class SparkFeed(Feed):
-    """A feed whose rows need not leave Spark; other engines get them in batches."""
-
-    frame: DataFrame | None = None
-
-
-@dataclass(frozen=True)
 class SparkFiles:
     """Files as Spark reads them: the release is an Arrow table, as it is for files elsewhere."""
 
@@ -31,7 +24,7 @@ class SparkFiles:
     label: str
 
 
-def open_frame(data: Any, columns: Columns) -> SparkFeed:
+def open_frame(data: Any, columns: Columns) -> Feed:
     """Take the needed columns of a frame; a pandas-on-Spark frame is one, too."""
     # A frame of Spark Connect has any attribute that one asks for: each may be a column.
     frame = data if isinstance(data, DataFrame) else data.to_spark()
@@ -44,7 +37,7 @@ def open_frame(data: Any, columns: Columns) -> SparkFeed:
     return _feed(needed, _LABEL, restore)
 
 
-def open_files(files: SparkFiles, columns: Columns) -> SparkFeed:
+def open_files(files: SparkFiles, columns: Columns) -> Feed:
     """Take the needed columns of files."""
     return _feed(_needed(files.frame, columns, files.label), files.label, lambda items: items)
 
@@ -54,12 +47,12 @@ def _needed(frame: DataFrame, columns: Columns, label: str) -> DataFrame:
     return frame.select(*(f"`{name.replace('`', '``')}`" for name in names))
 
 
-def _feed(needed: DataFrame, label: str, restore: Any) -> SparkFeed:
+def _feed(needed: DataFrame, label: str, restore: Any) -> Feed:
     schema = _arrow_schema(needed, label)
     part = Part(label, lambda: _batches(needed))
     # Spark's Arrow functions stumble over names with dots; workers take columns by position.
     plain = needed.toDF(*map(str, range(len(schema))))
-    return SparkFeed(label, schema, (part,), restore, frame=plain)
+    return Feed(label, schema, (part,), restore, frame=plain)
 
 
 def _batches(frame: DataFrame) -> Iterable[pa.RecordBatch]:

@@ -1,7 +1,7 @@
 from numpy import uint32, uint64
 from numpy.typing import NDArray
 
-class Sets:
+class Turns:
     def __init__(
         self,
         items: NDArray[uint32],
@@ -10,14 +10,14 @@ class Sets:
         max_items: int,
     ) -> None: ...
 
-def pay_proportionally(
-    sets: Sets, weights: NDArray[uint64], power: int, target: int, budget: int, shave: float
+def pay_shares(
+    turns: Turns, weights: NDArray[uint64], power: int, target: int, budget: int, shave: float
 ) -> None: ...
 def pay_favourites(
-    sets: Sets,
+    turns: Turns,
     weights: NDArray[uint64],
     target: int,
-    liking: NDArray[uint32],
+    counts: NDArray[uint32],
     of_items: bool,
     words: NDArray[uint64],
 ) -> None: ...

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Compiled folds: users pay one after the other (privacy/policy.py says what, and why it is safe).
+"""Compiled folds: users pay one after the other (mechanisms/turns.py says what, and why it is safe).
 
-The policies are `dp_sips.privacy.policy`'s, to the bit; the reference engine calls those.
+The policies are `dp_sips.mechanisms.turns`'s, to the bit; the reference engine calls those.
 """
 
 from libc.math cimport sqrt
@@ -18,7 +18,7 @@ cdef enum:
     AHEAD = 64  # items of the next user that are fetched ahead of its turn
 
 
-cdef class Sets:
+cdef class Turns:
     """The first `max_items` items of each user, in the order in which users take their turn."""
 
     cdef const uint32_t[::1] items, order
@@ -51,12 +51,12 @@ cdef class Sets:
                 DP_PREFETCH(&self.items[start] + i * LINE)
 
 
-def pay_proportionally(
-    Sets sets, uint64_t[::1] weights, uint32_t power, uint64_t target, uint64_t budget,
+def pay_shares(
+    Turns turns, uint64_t[::1] weights, uint32_t power, uint64_t target, uint64_t budget,
     double shave,
 ):
-    """Let each user pay its items by `policy.Proportional`."""
-    cdef Py_ssize_t turn, turns = sets.order.shape[0]
+    """Let each user pay its items by `turns.Proportional`."""
+    cdef Py_ssize_t turn, count = turns.order.shape[0]
     cdef uint64_t i, start, size, gap
     cdef dp_wide whole, power_of_gap, limit = budget
     cdef double scale
@@ -64,10 +64,10 @@ def pay_proportionally(
     if power == 2:
         limit *= budget
     with nogil:
-        for turn in range(turns):
-            sets.fetch(turn, &weights[0])
-            size = sets.size(turn)
-            items = &sets.items[sets.start(turn)]
+        for turn in range(count):
+            turns.fetch(turn, &weights[0])
+            size = turns.size(turn)
+            items = &turns.items[turns.start(turn)]
             whole = 0
             for i in range(size):
                 power_of_gap = gap = target - weights[items[i]]
@@ -86,33 +86,33 @@ def pay_proportionally(
 
 
 def pay_favourites(
-    Sets sets, uint64_t[::1] weights, uint64_t target, const uint32_t[::1] liking, bint of_items,
+    Turns turns, uint64_t[::1] weights, uint64_t target, const uint32_t[::1] counts, bint of_items,
     const uint64_t[::1] words,
 ):
-    """Let each user pay 1 to its most liked item below the target.
+    """Let each user pay 1 to the item below the target with the largest count.
 
-    Of several alike, the one with the least word is liked best, or the first where `words` is
-    empty. `liking` has an entry for each item if `of_items`, and else for each pair.
+    Ties go to the item with the least word, or to the first where `words` is empty. `counts` has an
+    entry for each item if `of_items`, and otherwise for each pair.
     """
-    cdef Py_ssize_t turn, turns = sets.order.shape[0]
+    cdef Py_ssize_t turn, count = turns.order.shape[0]
     cdef uint64_t i, start
-    cdef uint32_t item, like, best, most
+    cdef uint32_t item, often, best, most
     cdef bint found, by_word = words.shape[0] > 0
     with nogil:
-        for turn in range(turns):
-            sets.fetch(turn, &weights[0])
-            start = sets.start(turn)
+        for turn in range(count):
+            turns.fetch(turn, &weights[0])
+            start = turns.start(turn)
             found, best, most = False, 0, 0
-            for i in range(start, start + sets.size(turn)):
-                item = sets.items[i]
+            for i in range(start, start + turns.size(turn)):
+                item = turns.items[i]
                 if weights[item] < target:
-                    like = liking[item] if of_items else liking[i]
+                    often = counts[item] if of_items else counts[i]
                     if (
                         not found
-                        or like > most
-                        or (by_word and like == most and words[item] < words[best])
+                        or often > most
+                        or (by_word and often == most and words[item] < words[best])
                     ):
-                        found, best, most = True, item, like
+                        found, best, most = True, item, often
             if found:
                 weights[best] += 1
 

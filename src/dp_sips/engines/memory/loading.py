@@ -29,7 +29,7 @@ _NONE: Numbers = np.empty(0, dtype=np.uint32)
 
 
 @dataclass(frozen=True)
-class Pairs:
+class UserSets:
     """Users 0, 1, 2 …; the items of user u are items[ends[u − 1] : ends[u]].
 
     `counts` says how often each pair occurred; it is empty where nobody asked.
@@ -49,21 +49,21 @@ class _Numbered:
     distinct_items: int
 
 
-def load_pairs(
-    source: Source, users: Column, items: Column, progress: Progress, *, counts: bool = False
-) -> Pairs:
+def load_sets(
+    source: Source, users: Column, items: Column, progress: Progress, *, repeats: bool = False
+) -> UserSets:
     """Read the source, number both columns, and return the distinct pairs, grouped by user."""
     rows = source.rows()
-    repeats = (_Counts if counts else _Repeats)(users, rows or 1 << 20)
+    layout = (_Counts if repeats else _Repeats)(users, rows or 1 << 20)
     with progress.bar("reading, encoding", rows) as bar:
         stopped = threading.Event()
         try:
             for batch in ahead(_numbered(ahead(source.batches(), stopped), items), stopped):
-                repeats.add(batch)
+                layout.add(batch)
                 bar(len(batch.items))
         finally:
             stopped.set()
-    return repeats.pairs()
+    return layout.sets()
 
 
 def ahead(steps: Iterable[T], stopped: threading.Event, depth: int = 4) -> Iterator[T]:
@@ -162,14 +162,14 @@ class _Repeats:
         self._users.append(users)
         self._lengths.append(self._keep(users, starts, batch.items, _NONE))
 
-    def pairs(self) -> Pairs:
+    def sets(self) -> UserSets:
         """Return the pairs by user; where a user's rows were scattered, gather them first."""
         users, lengths = np.concatenate(self._users), np.concatenate(self._lengths)
         sizes = _sizes(users, lengths, int(users.max()) + 1)
         if not _in_order(users):
             sizes = self._gather(users, lengths, sizes)
         ends = np.cumsum(sizes, dtype=np.uint64)
-        return Pairs(self._items[: self._count], ends, self._times())
+        return UserSets(self._items[: self._count], ends, self._times())
 
     def _gather(
         self, users: Numbers, lengths: Numbers, sizes: NDArray[np.uint64]

@@ -13,10 +13,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dp_sips.engines import blocks as blk
-from dp_sips.engines.blocks import Words
+from dp_sips.engines import encoding
 from dp_sips.engines.memory import kernels
-from dp_sips.privacy.noise import Blocks, Scrambler
+from dp_sips.privacy.arrays import Blocks, Words
+from dp_sips.privacy.blocks import combine, integer_blocks
+from dp_sips.privacy.noise import Scrambler
 from dp_sips.sources.batches import same_bytes
 
 Numbers = NDArray[np.uint32]
@@ -117,11 +118,11 @@ class IntegerColumn:
         return self._table.number(rows)[0]
 
     def blocks(self, numbers: slice | NDArray[Any]) -> Blocks:
-        return blk.integer_blocks(self._table.words(numbers)[:, 0])
+        return integer_blocks(self._table.words(numbers)[:, 0])
 
     def values(self, numbers: NDArray[np.int64]) -> list[pa.Array]:
         words = np.ascontiguousarray(self._table.words(numbers)[:, 0])
-        return [blk.integers_from_words(words, self._kind)]
+        return [encoding.integers_from_words(words, self._kind)]
 
 
 class BlockColumn:
@@ -152,7 +153,7 @@ class BlockColumn:
             indices, entries = wide.fill_null(len(entries)), np.append(entries, null)
         else:
             indices = array.indices
-        numbers: Numbers = entries[blk.flat(indices)]
+        numbers: Numbers = entries[encoding.flat(indices)]
         return numbers
 
     def _number_entries(self, dictionary: pa.Array) -> Numbers:
@@ -162,7 +163,7 @@ class BlockColumn:
         return self._seen[1]
 
     def _number_new(self, values: pa.Array) -> Numbers:
-        numbers, firsts = self._table.number(blk.value_blocks(values, self._scrambler))
+        numbers, firsts = self._table.number(encoding.value_blocks(values, self._scrambler))
         for chunks, rows in zip(self._chunks, firsts, strict=True):
             chunks.append(values.take(pa.array(rows)))
         return numbers
@@ -212,7 +213,7 @@ class TupleColumn:
         yield self._parts[1].blocks(second)
 
     def blocks(self, numbers: slice | NDArray[Any]) -> Blocks:
-        return blk.combine(list(self.columns(numbers)), self._scrambler)
+        return combine(list(self.columns(numbers)), self._scrambler)
 
     def values(self, numbers: NDArray[np.int64]) -> list[pa.Array]:
         first, second = self._numbers(numbers)
@@ -245,7 +246,7 @@ def new_column(
             kinds[-1:], nullable=nullable, seed=seed, workers=workers, scrambler=scrambler
         )
         column = TupleColumn(first, second, seed, workers, scrambler)
-    elif blk.is_integer_like(kinds[0]) and not nullable:
+    elif encoding.is_integer_like(kinds[0]) and not nullable:
         column = IntegerColumn(kinds[0], seed, workers)
     else:
         column = BlockColumn(kinds[0], seed, workers, scrambler)
@@ -256,4 +257,4 @@ def integer_rows(array: pa.Array) -> Words:
     """Return integer-like values as a matrix of one column of words."""
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
-    return blk.integer_words(array).reshape(-1, 1)
+    return encoding.integer_words(array).reshape(-1, 1)

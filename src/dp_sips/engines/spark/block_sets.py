@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_sips.engines.memory import kernels
+from dp_sips.privacy.arrays import Blocks
 from dp_sips.privacy.bounding import mix
-from dp_sips.privacy.noise import Blocks
 
 Words = NDArray[np.uint64]
 _HALF = np.uint64(32)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dp_sips.engines.spark.block_sets import numbered
 from dp_sips.engines.spark.pairs import HIGH, LOW, TAG, USER, Pairs, user_starts
-from dp_sips.privacy.noise import Blocks
+from dp_sips.privacy.arrays import Blocks
 
 SIZE: Final = 1 << 20
 """Pairs in a chunk."""

@@ -5,13 +5,14 @@ from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from dp_sips.engines.blocks import plain_type
+from dp_sips.engines.base import Engine
+from dp_sips.engines.encoding import plain_type
 from dp_sips.engines.spark import chunks, parcels, spreading, verdicts
 from dp_sips.engines.spark.block_sets import NO_BLOCKS, BlockSet
 from dp_sips.engines.spark.buckets import bucket_labels
@@ -35,17 +36,25 @@ from dp_sips.engines.spark.verdicts import (
 )
 from dp_sips.engines.spark.weighing import KeepOnly, Weigh
 from dp_sips.engines.spark.worker_key import WorkerKey
-from dp_sips.errors import InputError, UsageError
-from dp_sips.privacy.adaptive import Signal, Split
-from dp_sips.privacy.decide import Decide, DecideOnEvidence
-from dp_sips.privacy.noise import Blocks, Key
+from dp_sips.errors import InputError
+from dp_sips.privacy.arrays import Blocks
+from dp_sips.privacy.bounding import Bounds
+from dp_sips.privacy.contributions import (
+    Contributions,
+    Decide,
+    DecideOnEvidence,
+    Signal,
+    Split,
+)
+from dp_sips.privacy.noise import Key
 from dp_sips.privacy.weights import UNIT_BITS
 from dp_sips.progress import Progress
 from dp_sips.sources import Source
+from dp_sips.validation import check_whole
 
 
 @dataclass(frozen=True)
-class SparkEngine:
+class SparkEngine(Engine):
     """Runs a plan on Apache Spark.
 
     Attributes:
@@ -59,11 +68,8 @@ class SparkEngine:
     broadcast_items: int = 5_000_000
     explain: bool = False
 
-    takes_turns: ClassVar[bool] = False
-
     def __post_init__(self) -> None:
-        if self.broadcast_items < 0:
-            raise UsageError(f"broadcast_items must not be negative, got {self.broadcast_items}")
+        check_whole("broadcast_items", self.broadcast_items, least=0)
 
     def read(self, data: Any, *, text: bool) -> Any:
         """Return paths as a table that Spark reads; everything else as it is."""
@@ -72,18 +78,10 @@ class SparkEngine:
         return read_files(data, lambda: find_session(self.master), text=text)
 
     def load(
-        self,
-        source: Source,
-        max_items: int,
-        key: Key,
-        progress: Progress,
-        *,
-        cut: bool = False,
-        counts: bool = False,
+        self, source: Source, bounds: Bounds, key: Key, progress: Progress
     ) -> "SparkContributions":
         """Lay the pairs out by user, once: repeats dropped, users' items in bounding order."""
-        assert not counts, "only mechanisms in which users take turns count"
-        most = max_items if cut else None
+        most = bounds.max_items if bounds.once else None
         loaded = SparkContributions(self, source, WorkerKey.of(key), most)
         try:
             with progress.bar("laying out by user", 1, unit="step") as bar:
@@ -95,7 +93,7 @@ class SparkEngine:
         return loaded
 
 
-class SparkContributions:
+class SparkContributions(Contributions):
     """The distinct pairs as a cached Spark table of chunks.
 
     Weights are a Spark table of sums that meet by item, and run when verdicts are asked for.
@@ -332,9 +330,8 @@ class Held:
 def _frame_of(source: Source, master: str | None) -> tuple[DataFrame, Rows]:
     """Return the source as a Spark table, and how workers read it."""
     feed = source.feed
-    frame = getattr(feed, "frame", None)
-    if frame is not None:
-        return frame, Rows(feed.label, feed.schema, source.nulls, packed=False)
+    if feed.frame is not None:
+        return feed.frame, Rows(feed.label, feed.schema, source.nulls, packed=False)
     spark = find_session(master)
     # Spark has no type for some of Arrow's: batches travel as they are, in parcels.
     # Dictionaries do not: those of several batches may not fit together.

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dp_sips.engines.spark.packing import Words, pack, unpack
 from dp_sips.engines.spark.worker_key import WorkerKey
 from dp_sips.privacy import bounding
-from dp_sips.privacy.noise import Blocks
+from dp_sips.privacy.arrays import Blocks
 
 Pairs = NDArray[np.uint64]
 """Shape (5, n)."""
@@ -25,7 +25,7 @@ _HALF: Final = np.uint64(32)
 
 def make_pairs(users: Blocks, items: Blocks, key: WorkerKey) -> Pairs:
     """Return the pairs of the rows of two columns of blocks."""
-    return ranked(bounding.user_words(key.bounding, users), users[:, 1], items, key)
+    return ranked(bounding.user_words(key, users), users[:, 1], items, key)
 
 
 def to_bytes(pairs: Pairs) -> bytes:
@@ -58,7 +58,7 @@ def first_of_each(pairs: Pairs, most: int) -> Pairs:
 
 def ranked(users: Words, tags: Words, items: Blocks, key: WorkerKey) -> Pairs:
     """Put the ranks to users' words, tags and items."""
-    ranks = bounding.rank(users, bounding.item_words(key.bounding, items))
+    ranks = bounding.rank(users, bounding.item_words(key, items))
     return np.stack((users, tags, ranks, *items.T))
 
 

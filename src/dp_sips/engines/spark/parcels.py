@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dp_sips.engines.blocks import combine, value_blocks
+from dp_sips.engines.encoding import value_blocks
 from dp_sips.engines.spark.block_sets import buckets_of
 from dp_sips.engines.spark.chunks import chunks_of
 from dp_sips.engines.spark.pairs import (
@@ -21,7 +21,8 @@ from dp_sips.engines.spark.pairs import (
     to_bytes,
 )
 from dp_sips.engines.spark.worker_key import WorkerKey
-from dp_sips.privacy.noise import Blocks
+from dp_sips.privacy.arrays import Blocks
+from dp_sips.privacy.blocks import combine
 from dp_sips.sources.base import Feed, Part, Source
 
 SCHEMA: Final = "bucket int, parcel binary"

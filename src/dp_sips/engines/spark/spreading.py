@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dp_sips.engines.memory.splitting import add_split, counted, pieces
+from dp_sips.engines.memory.weighing import add_split, counted, pieces
 from dp_sips.engines.spark.block_sets import NO_BLOCKS, BlockSet
 from dp_sips.engines.spark.chunks import Chunk, chunks_of
 from dp_sips.engines.spark.packing import pack, unpack
 from dp_sips.engines.spark.sums import Sums, added, to_batch
-from dp_sips.privacy.adaptive import Signal, Split
-from dp_sips.privacy.noise import Blocks
+from dp_sips.privacy.arrays import Blocks
+from dp_sips.privacy.contributions import Signal, Split
 
 SIGNALS: Final = "parcel binary"
 

@@ -15,10 +15,8 @@ from numpy.typing import NDArray
 
 from dp_sips.engines.spark.block_sets import buckets_of, numbered, words_of
 from dp_sips.engines.spark.packing import pack, unpack
-from dp_sips.privacy.adaptive import MOST
-from dp_sips.privacy.decide import Evidence
-from dp_sips.privacy.noise import Blocks
-from dp_sips.privacy.weights import Weights
+from dp_sips.privacy.arrays import Blocks, Weights
+from dp_sips.privacy.contributions import MOST, Evidence
 
 _HALF: Final = np.uint64(32)
 _LOW: Final = np.uint64(0xFFFFFFFF)

@@ -11,32 +11,32 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dp_sips.engines import blocks as blk
+from dp_sips.engines import encoding
 from dp_sips.engines.spark.block_sets import BlockSet
 from dp_sips.engines.spark.parcels import Rows, item_blocks, packed
 from dp_sips.engines.spark.worker_key import WorkerKey
-from dp_sips.privacy.noise import Blocks
+from dp_sips.privacy.arrays import Blocks
+from dp_sips.privacy.blocks import INTEGER, LONGEST, NULL
 
 _LAST_BYTE = np.uint64(56)
-_LONGEST = 15
 
 
 def split(blocks: Blocks, schema: pa.Schema) -> tuple[Blocks, Blocks]:
     """Return the blocks that hold their value, and those that do not."""
-    kind = blk.plain_type(schema.field(0).type)
+    kind = encoding.plain_type(schema.field(0).type)
     if len(schema) > 1 or pa.types.is_decimal(kind):
         return blocks[:0], blocks
     last = blocks[:, 1] >> _LAST_BYTE
-    within = (last <= _LONGEST) | (blocks[:, 1] == blk.INTEGER) | (blocks[:, 1] == blk.NULL)
+    within = (last <= LONGEST) | (blocks[:, 1] == INTEGER) | (blocks[:, 1] == NULL)
     return blocks[within], blocks[~within]
 
 
 def unblocked(blocks: Blocks, kind: pa.DataType) -> pa.Array:
     """Return the values that blocks hold."""
-    kind = blk.plain_type(kind)
-    nulls = blocks[:, 1] == blk.NULL
-    if blk.is_integer_like(kind):
-        values = blk.integers_from_words(np.ascontiguousarray(blocks[:, 0]), kind)
+    kind = encoding.plain_type(kind)
+    nulls = blocks[:, 1] == NULL
+    if encoding.is_integer_like(kind):
+        values = encoding.integers_from_words(np.ascontiguousarray(blocks[:, 0]), kind)
     else:
         values = _texts(blocks, np.where(nulls, 0, blocks[:, 1] >> _LAST_BYTE)).cast(kind)
     return pa.compute.if_else(pa.array(nulls), pa.scalar(None, kind), values)

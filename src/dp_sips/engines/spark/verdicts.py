@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from dp_sips.engines.spark.block_sets import NO_BLOCKS
 from dp_sips.engines.spark.packing import pack, unpack
 from dp_sips.engines.spark.sums import Sums, added
-from dp_sips.privacy.decide import Decide, DecideOnEvidence
-from dp_sips.privacy.noise import Blocks
+from dp_sips.privacy.arrays import Blocks
+from dp_sips.privacy.contributions import Decide, DecideOnEvidence
 
 SCHEMA: Final = "kind int, bucket int, parcel binary"
 RELEASED, DROPPED, KEPT, COUNTS = range(4)

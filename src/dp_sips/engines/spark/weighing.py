@@ -11,7 +11,7 @@ from dp_sips.engines.memory import kernels
 from dp_sips.engines.spark.block_sets import BlockSet
 from dp_sips.engines.spark.chunks import Chunk, chunks_of
 from dp_sips.engines.spark.sums import Sums, to_batch
-from dp_sips.privacy.noise import Blocks
+from dp_sips.privacy.arrays import Blocks
 from dp_sips.privacy.weights import weight, weight_table
 
 

@@ -1,24 +1,11 @@
 """What workers are told of the run's key: enough to lay pairs out, and nothing about the noise."""
 
 from dataclasses import dataclass
-from typing import Self, cast
+from typing import Self
 
-from dp_sips.privacy.noise import Key, Scrambler
+from dp_sips.privacy.noise import Key, Purpose, Scrambler
 
-_BOUNDING = "bounding users", "bounding items"
-
-
-@dataclass(frozen=True)
-class _Words:
-    """The words of a key that belong to bounding."""
-
-    known: dict[str, int]
-
-    def word(self, purpose: str) -> int:
-        return self.known[purpose]
-
-    def __repr__(self) -> str:
-        return "_Words()"
+_BOUNDING = Purpose.BOUNDING_USERS, Purpose.BOUNDING_ITEMS
 
 
 @dataclass(frozen=True, repr=False)
@@ -28,17 +15,17 @@ class WorkerKey:
     Sensitive: it travels inside of pickled functions, and appears in no plan and no log.
     """
 
-    words: _Words
+    words: dict[Purpose, int]
     long_users: Scrambler
     long_items: Scrambler
 
     @classmethod
     def of(cls, key: Key) -> Self:
         """Derive what workers need."""
-        words = _Words({purpose: key.word(purpose) for purpose in _BOUNDING})
-        return cls(words, key.scrambler("long users"), key.scrambler("long items"))
+        words = {purpose: key.word(purpose) for purpose in _BOUNDING}
+        long_users, long_items = map(key.scrambler, (Purpose.LONG_USERS, Purpose.LONG_ITEMS))
+        return cls(words, long_users, long_items)
 
-    @property
-    def bounding(self) -> Key:
-        """Stand in for the key where `privacy.bounding` asks it for its words."""
-        return cast("Key", self.words)
+    def word(self, purpose: Purpose) -> int:
+        """Return a word of bounding."""
+        return self.words[purpose]

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_sips.engines.memory.loading import cuts
-from dp_sips.privacy.adaptive import MOST, Split
-from dp_sips.privacy.weights import Weights
+from dp_sips.privacy.arrays import Weights
+from dp_sips.privacy.contributions import MOST, Split
 
 _PAIRS: Final = 1 << 14
 """So few pairs at a time that their sum cannot overflow before it is stopped."""

@@ -1,34 +1,20 @@
-"""One 16-byte block for each value: what an item is called where its noise is drawn.
+"""From Arrow's values to the blocks that items are known by (privacy/blocks.py), and back."""
 
-Every engine uses these blocks, so that the same item has the same noise and the same rank in
-each. The last byte says how the others are to be read:
-
-    0 … 15    that many bytes of text or binary, padded with zeros
-    INTEGER   a number, a date, a time or a truth value, as 64 bits
-    NULL      the null item of `nulls="group"`
-    HASHED    15 bytes of a keyed hash: of longer values, decimals, and items of several columns
-
-Distinct values have distinct blocks, but for hashes, which are 120 bits under the run's secret
-key: among n items, some two agree with probability at most n²/2¹²¹.
-"""
-
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dp_sips.privacy.noise import Blocks, Scrambler
+from dp_sips.errors import UsageError
+from dp_sips.privacy.arrays import Blocks, Bools, Words
+from dp_sips.privacy.blocks import NULL, bytes_blocks, combine, integer_blocks
+from dp_sips.privacy.noise import Key, Purpose, Scrambler
 
-Words = NDArray[np.uint64]
-
-INTEGER: Final = np.uint64(0xF0 << 56)
-NULL: Final = np.uint64(0xF1 << 56)
-_HASHED: Final = np.uint64(0xFF << 56)
-_LONGEST: Final = 15
-_FIRST_BYTES: Final = np.array([(1 << 8 * n) - 1 for n in range(9)], dtype=np.uint64)
+PublicCounts = Callable[[Blocks], NDArray[np.uint32]]
+"""The public frequency of each item, by its block."""
 
 
 def value_blocks(values: pa.Array, scrambler: Scrambler) -> Blocks:
@@ -41,20 +27,10 @@ def value_blocks(values: pa.Array, scrambler: Scrambler) -> Blocks:
     elif is_integer_like(values.type):
         blocks = integer_blocks(integer_words(values))
     else:
-        blocks = _bytes_blocks(values, scrambler)
+        blocks = bytes_blocks(*_bytes_of(values), scrambler)
     if values.null_count:
         blocks[_is_null(values)] = (0, NULL)
     return blocks
-
-
-def combine(columns: Sequence[Blocks], scrambler: Scrambler) -> Blocks:
-    """Return one block for each row of several columns of blocks; a single one stays as it is."""
-    if len(columns) == 1:
-        return columns[0]
-    state = np.zeros_like(columns[0])
-    for column in columns:
-        state = scrambler(state ^ column)
-    return _hashed(state)
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
@@ -96,7 +72,7 @@ def flat(integers: pa.Array) -> NDArray[Any]:
     )
 
 
-def _is_null(values: pa.Array) -> NDArray[np.bool_]:
+def _is_null(values: pa.Array) -> Bools:
     return flat(pc.is_null(values).cast(pa.uint8())).view(np.bool_)
 
 
@@ -110,24 +86,6 @@ def integers_from_words(words: Words, kind: pa.DataType) -> pa.Array:
     numbers = words.view(np.int64) if signed or pa.types.is_temporal(kind) else words
     storage = np.dtype(f"{numbers.dtype.kind}{kind.bit_width // 8}")
     return pa.array(numbers.astype(storage)).view(kind)
-
-
-def integer_blocks(words: Words) -> Blocks:
-    """Return the blocks of integer-like values, given as 64 bits."""
-    blocks = np.empty((len(words), 2), dtype=np.uint64)
-    blocks[:, 0] = words
-    blocks[:, 1] = INTEGER
-    return blocks
-
-
-def _bytes_blocks(values: pa.Array, scrambler: Scrambler) -> Blocks:
-    data, starts, lengths = _bytes_of(values)
-    blocks = _sixteen_bytes(data, starts, np.minimum(lengths, _LONGEST))
-    blocks[:, 1] |= np.minimum(lengths, _LONGEST).astype(np.uint64) << np.uint64(56)
-    long = np.flatnonzero(lengths > _LONGEST)
-    if len(long):
-        blocks[long] = _hash_bytes(data, starts[long], lengths[long], scrambler)
-    return blocks
 
 
 def _bytes_of(values: pa.Array) -> tuple[Any, Any, Any]:
@@ -146,30 +104,30 @@ def _bytes_of(values: pa.Array) -> tuple[Any, Any, Any]:
     return data, offsets[:-1], lengths
 
 
-def _sixteen_bytes(data: Any, starts: Any, lengths: Any) -> Blocks:
-    """Return up to 16 bytes from each start, padded with zeros, as blocks.
+def public_counts(histogram: Mapping[Any, int], schema: pa.Schema, key: Key) -> PublicCounts:
+    """Return the function from items to their counts in a public histogram, 0 for the others.
 
-    `data` must go on for 16 bytes past the last start.
+    Its items are values of the item column, or tuples of values where there are several columns.
     """
-    eight = np.ndarray(len(data) - 7, dtype="<u8", buffer=data, strides=(1,))
-    blocks = np.empty((len(starts), 2), dtype=np.uint64)
-    blocks[:, 0] = eight[starts] & _FIRST_BYTES[np.minimum(lengths, 8)]
-    blocks[:, 1] = eight[starts + 8] & _FIRST_BYTES[np.clip(lengths - 8, 0, 8)]
-    return blocks
+    rows = [item if len(schema) > 1 else (item,) for item in histogram]
+    columns = zip(*rows, strict=True) if rows else [[]] * len(schema)
+    scrambler = key.scrambler(Purpose.LONG_ITEMS)
+    try:
+        arrays = [
+            pa.array(list(values), plain_type(field.type))
+            for values, field in zip(columns, schema, strict=True)
+        ]
+    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError, OverflowError) as error:
+        kinds = ", ".join(f"{field.name}: {field.type}" for field in schema)
+        raise UsageError(
+            f"the items of the histogram must be like those of the data ({kinds}): {error}"
+        ) from error
+    blocks = combine([value_blocks(array, scrambler) for array in arrays], scrambler)
+    counts = {
+        block.tobytes(): count for block, count in zip(blocks, histogram.values(), strict=True)
+    }
 
+    def count(items: Blocks) -> NDArray[np.uint32]:
+        return np.array([counts.get(block.tobytes(), 0) for block in items], dtype=np.uint32)
 
-def _hash_bytes(data: Any, starts: Any, lengths: Any, scrambler: Scrambler) -> Blocks:
-    """Hash long values: CBC-MAC with the length in front, a pseudo-random function of the value."""
-    state = np.zeros((len(starts), 2), dtype=np.uint64)
-    state[:, 0] = lengths
-    state = scrambler(state)
-    for done in range(0, int(lengths.max()), 16):
-        rest = np.flatnonzero(lengths > done)
-        piece = _sixteen_bytes(data, starts[rest] + done, lengths[rest] - done)
-        state[rest] = scrambler(state[rest] ^ piece)
-    return _hashed(state)
-
-
-def _hashed(state: Blocks) -> Blocks:
-    state[:, 1] |= _HASHED
-    return state
+    return count

@@ -50,11 +50,11 @@ elsewhere d is too small to cancel anything. Ratios are then good to some 2⁻�
 2⁻⁵⁰ (α + 2 + 1/(α−1)) of itself, since (r−1) f'(r) is at most that many times f(r). The value of
 f is good to 2⁻⁵⁰ (α|r−1| + (1 + α|log r|) |r^α − 1|). The first part comes to 2⁻⁴⁹ α|b−a| in T, and
 |b−a| ≤ √(x/2) by Pinsker's inequality, so it is at most 2⁻⁴⁹ α/((α−1)√x) of (α−1)x; the second is
-like it near r = 1, and elsewhere below 2⁻⁴⁰ of f, as α|log r| < 710 where r^α is finite. `_SLACK` =
-2⁻³⁰ is taken from T and from d, and `_check` refuses parameters for which that is not enough. What
-is stored has passed the test in floats.
+like it near r = 1, and elsewhere below 2⁻⁴⁰ of f, as α|log r| < 710 where r^α is finite.
+`_TABLE_SLACK` = 2⁻³⁰ is taken from T and from d, and `_check` rejects parameters for which that is
+not enough. What is stored has passed the test in floats.
 
-Public: everything here but the weights, the uniforms and the verdicts of `ReleaseRule`.
+Public: everything here except the weights that `ReleaseRule.odds` is asked about.
 """
 
 import math
@@ -68,23 +68,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_sips.errors import UsageError
-from dp_sips.privacy.budget import check_delta, check_epsilon
+from dp_sips.privacy.arrays import Floats, Weights
+from dp_sips.privacy.budget import LEAST_EPSILON, check_delta, check_epsilon
 from dp_sips.privacy.search import boundary, minimum
-from dp_sips.privacy.weights import UNIT_BITS, Weights
-
-Floats = NDArray[np.float64]
+from dp_sips.privacy.weights import UNIT_BITS
 
 STEP_BITS: Final = 8
 """The lattice has a step of 2⁻⁸ unless told otherwise."""
 
-_SLACK: Final = 2.0**-30
-
-# An ε below this is reported as this: nobody can tell it from zero.
-_LEAST_EPSILON: Final = 1e-9
+# Taken from T and from d: covers the rounding in a table ("Rounding", above).
+_TABLE_SLACK: Final = 2.0**-30
 
 _HALF: Final = 0.5
 
-# The least h √e (α−1)/α, and one over the largest α, for which `_SLACK` covers all rounding.
+# The least h √e (α−1)/α, and one over the largest α, for which `_TABLE_SLACK` covers all rounding.
 _FINEST: Final = 2.0**-17
 
 # exp of this is a float.
@@ -146,22 +143,11 @@ class ReleaseRule:
         """The least weight that is released with a probability of at least one half."""
         return int(np.argmax(self.table >= _HALF)) * 2.0**-self.step_bits
 
-    def probability(self, weights: Weights) -> Floats:
-        """Return π of each weight, given in units of 2⁻³⁰."""
-        return self.table[self._cells(weights)]
-
-    def decide(self, weights: Weights, uniform: Floats) -> NDArray[np.bool_]:
-        """Release where a uniform number modulo 1 is below π.
-
-        The uniform may lie in [0, 1) or, with as many good digits near 1 as near 0, in (−½, ½).
-        Entries of the table can be as small as δ·h²: uniforms with 53 bits are too coarse for them.
-
-        Guarantee: the odds of a verdict are off by no more than the relative error of P[0 ≤ u < t]
-        and P[−t ≤ u < 0] at t ≤ ½. An item without weight is never released.
-        """
+    def odds(self, weights: Weights) -> tuple[Floats, Floats]:
+        """Return π and 1 − π of each weight, given in units of 2⁻³⁰."""
         released, missed = _tables(self.alpha, self.e, self.delta, self.step_bits)
         cells = self._cells(weights)
-        return toss(uniform, released[cells], missed[cells])
+        return released[cells], missed[cells]
 
     def _cells(self, weights: Weights) -> NDArray[np.intp]:
         shift = np.uint64(UNIT_BITS - self.step_bits)
@@ -170,14 +156,6 @@ class ReleaseRule:
             raise UsageError(f"weights must be sums of weight_table(…, {self.step_bits})")
         inside: Weights = np.minimum(cells, np.uint64(len(self.table) - 1))
         return inside.astype(np.intp)
-
-
-def toss(uniform: Floats, released: Floats, missed: Floats) -> NDArray[np.bool_]:
-    """Release where a uniform number modulo 1 is below `released`, which is 1 − `missed`.
-
-    Each of the two has its good digits where it is small, and decides there.
-    """
-    return np.where(uniform >= 0, uniform < released, -uniform > missed)
 
 
 def calibrate_rule(
@@ -198,8 +176,8 @@ def calibrate_rule(
         rules = _rules(epsilon, delta, shares, 1 + math.exp(log_order), part)
         return _coarse_median(rules[-1]) if rules else math.inf
 
-    if -math.log(delta) > _LONGEST * epsilon:
-        bound = -math.log(delta) / _LONGEST
+    if epsilon < least_epsilon(delta):
+        bound = least_epsilon(delta)
         raise UsageError(f"epsilon must be at least {bound} for a release rule, got {epsilon}")
     # Below the first of these orders next to nothing is left for e. The best part of δ hardly
     # depends on the order, so each is searched for once.
@@ -215,6 +193,11 @@ def calibrate_rule(
         ReleaseRule(rule.alpha, rule.e, rule.delta, _step_bits(_coarse_median(rule)))
         for rule in found
     )
+
+
+def least_epsilon(delta: float) -> float:
+    """Return the ε below which tables would be too long to work out."""
+    return -math.log(delta) / _LONGEST
 
 
 def rule_delta(rules: Sequence[ReleaseRule], epsilon: float) -> float:
@@ -234,8 +217,8 @@ def rule_epsilon(rules: Sequence[ReleaseRule], delta: float) -> float:
     def holds(epsilon: float) -> bool:
         return _delta_at(alpha, e, own, epsilon) <= delta
 
-    if holds(_LEAST_EPSILON):
-        return _LEAST_EPSILON
+    if holds(LEAST_EPSILON):
+        return LEAST_EPSILON
     return boundary(holds, e - math.log(delta - own) / (alpha - 1), factor=0.5)
 
 
@@ -316,8 +299,8 @@ def _grow(
     """Return π and 1 − π from weight 0 to the first entry of at least `stop`."""
     _check(alpha, e, delta, step_bits)
     squares = (np.arange(1, (1 << step_bits) + 1) / (1 << step_bits)) ** 2
-    bad = -np.expm1(squares * math.log1p(-delta)) * (1 - _SLACK)
-    limit = np.expm1((alpha - 1) * e * squares) * (1 - bad) * (1 - _SLACK)
+    bad = -np.expm1(squares * math.log1p(-delta)) * (1 - _TABLE_SLACK)
+    limit = np.expm1((alpha - 1) * e * squares) * (1 - bad) * (1 - _TABLE_SLACK)
     released, missed, size, step = np.zeros(1024), np.ones(1024), 1, float(bad[0])
     with np.errstate(all="ignore"):
         while released[size - 1] < stop:

@@ -1,6 +1,6 @@
 """The accounting of cumulative evidence: what a user with items of its own can change, jointly.
 
-The mechanism (`decide.decide_on_evidence`). Each user's set is cut once to Δ0 items. Round l of I
+The mechanism (`cumulative.py`). Each user's set is cut once to Δ0 items. Round l of I
 has a share f_l of the budget (Σ f_l = 1) and noise σ_l = 1/√(2ρ f_l); a user spreads 1/√k over
 its k items that are still active. With F_i = f_1 + … + f_i, an item's evidence after round i is the
 average X_i = Σ_{l≤i} f_l (weight_l + noise_l) / F_i, whose noise has the deviation
@@ -35,10 +35,10 @@ The lattice. Noise is rounded to the lattice of step 2^-STEP_BITS on which the w
 on the lattice plus rounded noise is the rounded sum: a function of the Gaussian mechanism's output.
 What follows may then round as it likes. The sampler's values are off by at most 2⁻⁴⁹ (1 + |z|), for
 |z| ≤ 10.5, and a cell is 2^-STEP_BITS/σ wide: the odds of a cell are off by a factor within
-1 ± 23·2⁻⁴⁹·σ·2^STEP_BITS, which `lattice_error` charges to ε for each item that a user touches.
+1 ± 23·2⁻⁴⁹·σ·2^STEP_BITS, which `lattice_cost` charges to ε for each item that a user touches.
 Beyond, up to |z| = 13.2 where the sampler ends, a cell's chance is off by up to 2⁻¹²⁷, a step of
 its uniform numbers at either border. SAMPLER_TAIL pays for an error of 2⁻¹²³ (README.md), so for 16
-cells; `lattice_error` charges to δ as many of it as there are such cells.
+cells; `lattice_cost` charges to δ as many of it as there are such cells.
 
 Numbers. All expectations are bounded from above:
  - the chance that noise alone survives is bounded from below, on a lattice, always rounding down;
@@ -58,13 +58,12 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dp_sips.privacy.arrays import Floats, Integers
 from dp_sips.privacy.budget import gaussian_delta
+from dp_sips.privacy.guarantee import SamplerCost
 from dp_sips.privacy.noise import SAMPLER_TAIL
 from dp_sips.privacy.search import boundary
-
-Floats = NDArray[np.float64]
 
 STEP_BITS: Final = 12
 """Weights and noise are multiples of 2^-STEP_BITS."""
@@ -76,7 +75,7 @@ _SLOPES_RELEASE = np.array([0.0, 0.15, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 6
 _SLOPES_NOISE = np.array([0.0, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 13.0, 17.0, 25.0, 40.0])
 _WIDTH = 1e-4
 # Far above all the rounding in sums of a few hundred positive floats.
-_SLACK = 1 + 1e-9
+_UPWARDS = 1 + 1e-9
 
 
 @dataclass(frozen=True)
@@ -137,7 +136,7 @@ def survival(schedule: Schedule) -> tuple[float, ...]:
         moves = np.diff(_cdf(np.arange(-far, far + 2.0) * (step / deviation)))
         chances = np.convolve(chances, moves)[far : far + len(lattice)]
         chances[lattice < drop * math.sqrt(spent)] = 0.0
-        survived.append(max(0.0, float(chances.sum()) / _SLACK - 1e-9))
+        survived.append(max(0.0, float(chances.sum()) / _UPWARDS - 1e-9))
     return tuple(survived[:-1])
 
 
@@ -187,11 +186,11 @@ class JointBound:
             reversed(terms[:-1]), reversed(self._chain[: len(terms) - 1]), strict=True
         ):
             grown = np.exp(np.outer(term, slopes)) * (thin @ grown)
-        return grown * _SLACK
+        return grown * _UPWARDS
 
     def release(self, rho: float, thresholds: Floats) -> Floats:
         """Return the largest D(t) of each block of t."""
-        return np.asarray(self._releases(rho, thresholds).sum(axis=0) * _SLACK)
+        return np.asarray(self._releases(rho, thresholds).sum(axis=0) * _UPWARDS)
 
     def release_by_round(self, rho: float, thresholds: Floats) -> list[float]:
         """Return what each round adds to D(t), at the t where D is largest."""
@@ -224,14 +223,14 @@ class JointBound:
     def noise(self, epsilon: float, rho: float) -> Floats:
         """Return G(t) at the start of each block of t: the most in the block, as G decreases."""
         edges = np.linspace(0.0, 1.0, _CELLS + 1)
-        deltas = [gaussian_delta(epsilon, math.sqrt(2 * rho * y) * _SLACK) for y in edges[1:]]
+        deltas = [gaussian_delta(epsilon, math.sqrt(2 * rho * y) * _UPWARDS) for y in edges[1:]]
         logs = np.log(np.maximum(deltas, 1e-300))
         peaks = np.exp((logs[:, None] - np.outer(edges[:-1], _SLOPES_NOISE)).max(axis=0))
-        return np.asarray((peaks * self._growth_noise).min(axis=1) * _SLACK)
+        return np.asarray((peaks * self._growth_noise).min(axis=1) * _UPWARDS)
 
     def delta(self, epsilon: float, rho: float, thresholds: Floats) -> float:
         """Return max_t D(t) + G(t); t = 0 has no D and the whole of δ_G."""
-        whole = gaussian_delta(epsilon, math.sqrt(2 * rho) * _SLACK)
+        whole = gaussian_delta(epsilon, math.sqrt(2 * rho) * _UPWARDS)
         both = self.release(rho, thresholds) + self.noise(epsilon, rho)
         return min(1.0, max(whole, float(both.max())))
 
@@ -240,15 +239,15 @@ class JointBound:
         return min(1.0, float(self.release(rho, thresholds).max()))
 
 
-def lattice_error(rho: float, schedule: Schedule, max_items: int) -> tuple[float, float]:
-    """Return what the sampler's rounding can add to ε, and to δ: "The lattice", above.
+def lattice_cost(rho: float, schedule: Schedule, max_items: int) -> SamplerCost:
+    """Return what the sampler's rounding can cost: "The lattice", above.
 
     Three times the error of a cell covers (1 + κ)/(1 − κ), on both neighbours.
     """
     cells = 2.0**STEP_BITS / np.sqrt(2 * rho * schedule.fractions)  # in one deviation
     loss = 3 * max_items * 23 * 2.0**-49 * (cells + 11).sum()  # 11 where a cell is wider than it
     tail = max_items * SAMPLER_TAIL * (1 + 2 * 2.7 * cells / 16).sum()
-    return float(loss), float(tail)
+    return SamplerCost(float(loss), float(tail))
 
 
 def drop_levels(rho: float, schedule: Schedule) -> list[float]:
@@ -310,12 +309,12 @@ def _least(holds: Callable[[float], bool]) -> float:
 
 def _largest_rho(epsilon: float, delta: float) -> float:
     def holds(rho: float) -> bool:
-        return gaussian_delta(epsilon, math.sqrt(2 * rho) * _SLACK) <= delta
+        return gaussian_delta(epsilon, math.sqrt(2 * rho) * _UPWARDS) <= delta
 
     return boundary(holds, epsilon * epsilon / 100, factor=2.0)
 
 
-def _starts(max_items: int) -> NDArray[np.int64]:
+def _starts(max_items: int) -> Integers:
     """Return where blocks of t start: every t at first, then wider, up to Δ0."""
     starts = [1]
     while starts[-1] < max_items:

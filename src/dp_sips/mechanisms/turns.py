@@ -10,7 +10,7 @@ paid so far and g = Γ − H ≥ 0 the gaps; out of a budget of 1, a user with t
 The order of users is random, comes from bits of its own, and is a property of each user alone: one
 user more leaves the order of the others as it was (bounding.turns).
 
-Theorem. One user more moves H by a norm of at most 1: L2 for Gaussian, L1 for the other two.
+Theorem. An additional user moves H by a norm of at most 1: L2 for Gaussian, L1 for the other two.
 
 Proof. Users before it pay the same. Its own payment has norm ≤ 1. Each later user maps gaps to
 gaps, R: g ↦ g − payment(g), the same R with and without the new user, so it is enough that R
@@ -31,31 +31,31 @@ expands no distance.
 the Gaussian policy and 1/t by the Laplace policy: the thresholds of threshold.py. Both policies pay
 something to every item of every user, so an item without weight is one that nobody holds.
 
-That is not so for favourites, and it takes care: one user more can fill an item, so that a *later*
-user moves on to one that nobody had paid before. With payments of any size, as published, one user
-can so bring several items to life through others, with weights that sum up to 1, and the published
-threshold, made for a single item of weight 1, does not cover that: for t items of weight 1/t, δ is
-exceeded by a factor of up to t·e^(−ε(1−1/t)), for users in a given order (an example is in
-tests/privacy/test_policy.py). Here Γ is a whole number, so all weights are: H moves by 1 in a
+That is not so for favourites, and it takes care: an additional user can fill an item, so that a
+*later* user moves on to one that nobody had paid before. With payments of any size, as published,
+one user can so bring several items to life through others, with weights that sum up to 1, and the
+published threshold, made for a single item of weight 1, does not cover that: for t items of weight
+1/t, δ is exceeded by a factor of up to t·e^(−ε(1−1/t)), for users in a given order (an example is
+in tests/privacy/test_policy.py). Here Γ is a whole number, so all weights are: H moves by 1 in a
 single place, and at most one item of weight 1 comes to life.
 
 **Rounding.** H and Γ are integers in units of 2^-unit_bits. The proportional payments are rounded
 down to units after an arithmetic whose relative error is below 2⁻⁴⁹, so each user's map is off by
 at most √k + 8 units in L2 and by k + 8 in L1, for k items and a budget of at most 2⁵² units. Over
-2³² users, the most that an engine takes, one user more moves H by at most `sensitivity`, and the
-noise is scaled by it. Favourites are exact.
+2³² users, the most that an engine takes, an additional user moves H by at most `sensitivity`, and
+the noise is scaled by it. Favourites are exact.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dp_sips.errors import UsageError
-from dp_sips.privacy.noise import Blocks
+from dp_sips.privacy.arrays import Floats
+from dp_sips.validation import check_number
 
 L1, L2 = 1, 2
 """The powers of the two norms."""
@@ -71,6 +71,8 @@ _SUM_BITS: Final = 127
 SHAVE: Final = 1 - 2.0**-50
 """Makes payments a little smaller than computed, so that rounding cannot make them too large."""
 
+_LARGEST_BUFFER: Final = 1_000_000
+
 
 @dataclass(frozen=True)
 class Proportional:
@@ -85,6 +87,11 @@ class Proportional:
     power: int
     target: int
     unit_bits: int
+
+    @property
+    def full(self) -> float:
+        """Γ as a weight."""
+        return float(self.target / (1 << self.unit_bits))
 
     def payments(self, gaps: Sequence[int]) -> list[int]:
         """Return what a user pays to its items with these gaps, all in units.
@@ -122,14 +129,6 @@ class Favourite:
     target: int
     by_row: bool = False
 
-    @property
-    def unit_bits(self) -> int:
-        """Weights are whole numbers."""
-        return 0
-
-
-Policy = Proportional | Favourite
-
 
 def proportional(power: int, target: float, unit_bits: int, max_items: int) -> Proportional:
     """Return the policy with this target, if the sums of powers that users make of it fit.
@@ -140,10 +139,6 @@ def proportional(power: int, target: float, unit_bits: int, max_items: int) -> P
     if whole.bit_length() > _GAP_BITS or max_items * whole**power >= 1 << _SUM_BITS:
         raise _too_much(target, max_items)
     return Proportional(power, whole, unit_bits)
-
-
-Liking = Callable[[Blocks], NDArray[np.uint32]]
-"""How much users are taken to like each item, from public knowledge."""
 
 
 def unit_bits(power: int, largest: float, max_items: int) -> int:
@@ -157,12 +152,43 @@ def unit_bits(power: int, largest: float, max_items: int) -> int:
 
 def _too_much(target: float, max_items: int) -> UsageError:
     return UsageError(
-        f"an item would need a weight of about {target:g}: give a larger epsilon or rho, or "
-        f"fewer than max_items={max_items}"
+        f"an item would need a weight of about {target:g}: give a larger epsilon or rho, or a "
+        f"max_items below {max_items}"
     )
 
 
 def sensitivity(power: int, unit_bits: int, max_items: int) -> float:
-    """Return by how much one user more can move H, rounding included: see "Rounding" above."""
+    """Return by how much an additional user can move H, rounding included: see "Rounding" above."""
     items = math.sqrt(max_items) if power == L2 else max_items
     return 1 + 2 * MOST_USERS * (items + 8) / (1 << unit_bits)
+
+
+def check_buffer(buffer: float) -> None:
+    """Reject anything but a sensible number: no noise comes near a million deviations."""
+    if not 0 <= check_number("buffer", buffer) <= _LARGEST_BUFFER:
+        raise UsageError(f"buffer must be from 0 to {_LARGEST_BUFFER}, got {buffer}")
+
+
+def paid_alike(holders: Floats, each: float, full: float) -> Floats:
+    """Return an item's weight where all its holders have the same items and pay each alike."""
+    return np.minimum(full, holders * each)
+
+
+def laplace_chances(weights: Floats, threshold: float, scale: float) -> Floats:
+    """Return the chance that a weight with Laplace noise reaches the threshold."""
+    lacking = (threshold - weights) / scale
+    tail = np.exp(-np.abs(lacking)) / 2
+    return np.where(lacking > 0, tail, 1 - tail)
+
+
+def words_of_turns(how: str, full: float, noise: str, threshold: float) -> str:
+    """Say what a round of turns does."""
+    return (
+        f"Users take turns in a random order. Each {how};\n"
+        f"an item is full at {full:.4f}. It is released if its weight, with\n"
+        f"{noise}, reaches the threshold, {threshold:.4f}."
+    )
+
+
+PROPORTIONALLY: Final = "pays its items\nin proportion to what they lack, 1 in all"
+"""How users pay by `Proportional`, in words."""

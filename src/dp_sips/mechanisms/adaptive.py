@@ -11,7 +11,7 @@ not adaptive. So u loses what w(u) has above τ, and the holders spread α of it
 W(u) is 1/√d, or less for items that are expected to do well and more for the others (`_own`), with
 b_min/√d ≤ W(u) ≤ b_max/√d and ΣW(u)² ≤ 1.
 
-Guarantee: one user more moves the weights by an L2 norm of at most 1.
+Guarantee: an additional user moves the weights by an L2 norm of at most 1.
 
 Proof. A user that is not adaptive adds W. Let an adaptive one join, with d items. Write t(u) =
 w(u)·r(u) = max(0, w(u) − τ) for what u loses, and Δ for what the new user changes: 0 ≤ Δt(u) ≤ 1/d
@@ -39,30 +39,26 @@ how much that can enlarge the sampler's part.
 **Rounding.** r has 48 bits, weights have units of 2⁻⁴⁶ and are rounded down. One user can change
 what others give, and the rounding with it: by two units of each of at most d_max items of each of
 2³² users, and by 2⁻⁴⁷ of w(u) for its own items. That is a norm of at most 4·√d_max·2³²·2⁻⁴⁶, which
-`sensitivity` adds to 1. Sums stop at `MOST`, far above any threshold, which moves nothing apart.
+`sensitivity` adds to 1. Sums stop at `contributions.MOST`, far above any threshold, which moves
+nothing apart.
 
-Sensitive: everything but the parameters of `Spread`.
+Sensitive: everything except the parameters of `Spread`.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dp_sips.privacy.weights import UNIT, Weights
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from dp_sips.privacy.arrays import Floats, Integers, Weights
+from dp_sips.privacy.contributions import MOST
+from dp_sips.privacy.weights import UNIT
 
 WIDE_BITS: Final = 46
 """Weights of these rounds are in units of 2⁻⁴⁶."""
-
-MOST: Final = 1 << 62
-"""Sums of weights stop here."""
 
 LARGEST: Final = MOST >> (WIDE_BITS + 1)
 """Thresholds must stay below this weight."""
@@ -78,12 +74,6 @@ _LEVELS: Final = 8
 _LEVEL_BITS: Final = 4
 # Makes weights a little smaller than computed, so that rounding cannot make them too large.
 _SHAVE: Final = 1 - 2.0**-45
-
-Split = Callable[[Integers, Integers], Weights]
-"""What users give to each of their items: from the sizes of their sets and each item's signal."""
-
-Signal = Callable[[Weights, Floats], Integers]
-"""What users are told about each item: from its weights in the first pass, and its evidence."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +151,7 @@ class Spread:
 
 
 def sensitivity(largest: int) -> float:
-    """Return by how much one user more can move the weights: see "Rounding" above."""
+    """Return by how much an additional user can move the weights: see "Rounding" above."""
     return 1 + 4 * math.sqrt(largest) * MOST_USERS / (1 << WIDE_BITS)
 
 

@@ -1,9 +1,47 @@
-"""Names that other libraries give to our parameters, so that an error can say which is meant."""
+"""Checks of what callers give: numbers, and the names that other libraries give to parameters."""
 
+import math
 from collections.abc import Mapping
+from numbers import Integral, Real
 from typing import Any, Final
 
 from dp_sips.errors import UsageError, did_you_mean
+
+
+def check_whole(name: str, value: object, least: int = 1, most: int | None = None) -> int:
+    """Return a whole number as an int; True is not one."""
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or int(value) < least or (most is not None and int(value) > most):  # type: ignore[call-overload]
+        asked = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise UsageError(f"{name} must be a whole number {asked}, got {value!r}")
+    return int(value)  # type: ignore[call-overload,no-any-return]
+
+
+def check_number(name: str, value: object) -> float:
+    """Return a real number as a float; True is not one, and neither is "1e-6"."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise UsageError(f"{name} must be a number, got {value!r}")
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def check_finite(name: str, value: object) -> float:
+    """Return a real number as a float; it must be finite."""
+    number = check_number(name, value)
+    if not math.isfinite(number):
+        raise UsageError(f"{name} must be finite, got {value}")
+    return number
+
+
+def check_positive(name: str, value: object) -> float:
+    """Return a real number as a float; it must be positive and finite."""
+    number = check_number(name, value)
+    if not 0 < number < math.inf:
+        raise UsageError(f"{name} must be positive and finite, got {value}")
+    return number
+
 
 OURS: Final = (
     "user", "item", "epsilon", "delta", "rho", "max_items", "mechanism", "engine", "nulls", "text",

@@ -1,0 +1,244 @@
+"""The users' sets as flat arrays of numbers, and what rounds do with them."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dp_sips.engines.encoding import PublicCounts
+from dp_sips.engines.memory import folds, kernels
+from dp_sips.engines.memory.allocator import give_memory_back
+from dp_sips.engines.memory.loading import UserSets, cuts
+from dp_sips.engines.memory.numbering import Column
+from dp_sips.engines.memory.weighing import add_split, counted, pieces
+from dp_sips.mechanisms.turns import SHAVE
+from dp_sips.privacy import bounding
+from dp_sips.privacy.arrays import Blocks, Bools, Weights
+from dp_sips.privacy.contributions import (
+    MOST,
+    Contributions,
+    Decide,
+    DecideOnEvidence,
+    Evidence,
+    Favourites,
+    Shares,
+    Signal,
+    Split,
+)
+from dp_sips.privacy.noise import Key
+from dp_sips.privacy.weights import UNIT_BITS, weight_table
+
+_PIECE: Final = 1 << 18
+"""Items that are decided about at a time: enough for numpy, little enough for the cache."""
+
+
+class MemoryContributions(Contributions):
+    """The distinct pairs, grouped by user, as numbers."""
+
+    def __init__(
+        self,
+        sets: UserSets,
+        users: Column,
+        items: Column,
+        *,
+        schema: pa.Schema,
+        key: Key,
+        pool: ThreadPoolExecutor,
+        threads: int,
+        public: PublicCounts | None,
+    ) -> None:
+        self._sets = sets
+        self._users = users
+        self._items = items
+        self._schema = schema
+        self._key = key
+        self._pool = pool
+        self._public = public
+        self._shares = cuts(sets.ends, threads)
+        self._longest = int(np.diff(sets.ends, prepend=np.uint64(0)).max())
+        self._gone = np.zeros(items.size(), dtype=np.bool_)
+        self._released = np.zeros(items.size(), dtype=np.bool_)
+        # One histogram for each thread, kept from round to round: fresh memory is slow.
+        self._histograms = [np.zeros(items.size(), dtype=np.uint64) for _ in self._shares]
+
+    @cached_property
+    def _evidence(self) -> Evidence:
+        return np.zeros(self._items.size())
+
+    def order(self, max_items: int) -> None:
+        """Put the items of users that have more than `max_items` in bounding order."""
+        if self._longest <= max_items:
+            return
+        sets = self._sets
+        words = self._user_words(), self._item_words(self._histograms[0])  # borrowed: see `weigh`
+
+        def work(first: int, stop: int) -> None:
+            kernels.order_items(sets.items, sets.counts, sets.ends, *words, max_items, first, stop)
+
+        list(self._pool.map(work, *zip(*cuts(sets.ends, 8 * len(self._shares)), strict=True)))
+
+    def truncate(self, max_items: int) -> None:
+        """Keep only the first `max_items` items of each user."""
+        items, ends = self._sets.items, self._sets.ends
+        sizes = np.minimum(np.diff(ends, prepend=np.uint64(0)), np.uint64(max_items))
+        new_ends = np.cumsum(sizes, dtype=np.uint64)
+        kernels.cut_items(items, ends, new_ends)
+        self._sets = UserSets(items[: int(new_ends[-1])], new_ends, self._sets.counts)
+        self._shares = cuts(new_ends, len(self._shares))
+        self._histograms = self._histograms[: len(self._shares)]
+
+    def weigh(self, max_items: int, step_bits: int = UNIT_BITS) -> Weights:
+        """Return the weight of each item, by its number."""
+        table = weight_table(min(max_items, self._longest), step_bits)
+        removed = np.packbits(self._gone, bitorder="little")
+
+        def work(histogram: Weights, share: tuple[int, int]) -> None:
+            histogram.fill(0)
+            kernels.add_weights(
+                self._sets.items, self._sets.ends, removed, table, histogram, *share
+            )
+
+        list(self._pool.map(work, self._histograms, self._shares))
+        total, *others = self._histograms
+        for other in others:
+            total += other
+        return total
+
+    def spread(
+        self,
+        split: Split,
+        max_items: int,
+        weights: Weights | None = None,
+        signal: Signal | None = None,
+    ) -> Weights:
+        """Return the sum of what users give by `split`, by the items' numbers."""
+        if weights is None or signal is None:
+            signals = np.zeros(self._items.size(), np.int64)
+        else:
+            signals = self._signals(weights, signal)
+        sets, threads = self._sets, len(self._histograms)
+        shares = [pieces(sets.ends)[i::threads] for i in range(threads)]
+
+        def work(sums: Weights, share: list[tuple[int, int]]) -> None:
+            sums.fill(0)
+            for piece in share:
+                items, sizes = counted(sets.items, sets.ends, self._gone, max_items, piece)
+                add_split(split, items, sizes, signals, sums)
+
+        list(self._pool.map(work, self._histograms, shares))
+        total, *others = self._histograms
+        for other in others:
+            total += other
+            np.minimum(total, np.uint64(MOST), out=total)
+        return total
+
+    def _signals(self, weights: Weights, signal: Signal) -> NDArray[np.int64]:
+        signals = np.empty(len(weights), dtype=np.int64)
+
+        def work(piece: slice) -> None:
+            signals[piece] = signal(weights[piece], self._evidence[piece])
+
+        self._by_pieces(work)
+        return signals
+
+    def pay_shares(self, policy: Shares, max_items: int) -> Weights:
+        """Return what users paid to each item, by its number, one user after the other."""
+        weights, budget = self._unpaid(), 1 << policy.unit_bits
+        turns = self._turns(max_items)
+        folds.pay_shares(turns, weights, policy.power, policy.target, budget, SHAVE)
+        return weights
+
+    def pay_favourites(self, policy: Favourites, max_items: int) -> Weights:
+        """Return how many users backed each item, by its number, one user after the other."""
+        weights, turns = self._unpaid(), self._turns(max_items)
+        words = weights[:0] if policy.by_row else self._item_words(np.empty_like(weights))
+        of_items = self._public is not None
+        counts = self._sets.counts if self._public is None else self._counts_of(self._public)
+        folds.pay_favourites(turns, weights, policy.target, counts, of_items, words)
+        return weights
+
+    def _unpaid(self) -> Weights:
+        weights = self._histograms[0]
+        weights.fill(0)
+        return weights
+
+    def _turns(self, max_items: int) -> folds.Turns:
+        order = bounding.turns(self._key, self._user_blocks())
+        most = min(max_items, self._longest)
+        return folds.Turns(self._sets.items, self._sets.ends, order, most)
+
+    def decide(self, weights: Weights, decide: Decide) -> Bools:
+        """Return the verdict on each item, by its number."""
+        verdicts = np.empty(len(weights), dtype=np.bool_)
+
+        def work(piece: slice) -> None:
+            verdicts[piece] = decide(self._items.blocks(piece), weights[piece])
+
+        self._by_pieces(work)
+        return verdicts
+
+    def decide_on_evidence(self, weights: Weights, decide: DecideOnEvidence) -> tuple[Bools, Bools]:
+        """Return what to release and what to drop, by number; evidence of the rest is kept."""
+        released = np.zeros(len(weights), dtype=np.bool_)
+        dropped = np.zeros(len(weights), dtype=np.bool_)
+
+        def work(piece: slice) -> None:
+            active = np.flatnonzero(~self._gone[piece]) + piece.start
+            self._evidence[active], released[active], dropped[active] = decide(
+                self._items.blocks(active), weights[active], self._evidence[active]
+            )
+
+        self._by_pieces(work)
+        return released, dropped
+
+    def remove(self, verdicts: Bools) -> None:
+        """Release the items with a yes, and take them out of the users' sets."""
+        self._released[np.flatnonzero(verdicts)] = True
+        self.drop(verdicts)
+
+    def drop(self, verdicts: Bools) -> None:
+        """Take the items with a yes out of the users' sets."""
+        # Few are: the rest of the memory need not be touched.
+        self._gone[np.flatnonzero(verdicts)] = True
+
+    def close(self) -> None:
+        """Free the threads and the memory that the plan used."""
+        self._pool.shutdown()
+        give_memory_back()
+
+    def released(self) -> pa.Table:
+        """Return the items that were released."""
+        columns = self._items.values(np.flatnonzero(self._released))
+        return pa.Table.from_arrays(columns, names=self._schema.names)
+
+    def _user_words(self) -> Weights:
+        return bounding.user_words(self._key, self._user_blocks())
+
+    def _user_blocks(self) -> Blocks:
+        return self._users.blocks(slice(len(self._sets.ends)))  # there is room for more
+
+    def _item_words(self, words: Weights) -> Weights:
+        """Fill in the word of each item, by its number."""
+
+        def work(piece: slice) -> None:
+            words[piece] = bounding.item_words(self._key, self._items.blocks(piece))
+
+        self._by_pieces(work)
+        return words
+
+    def _counts_of(self, public: PublicCounts) -> NDArray[np.uint32]:
+        counts = np.empty(self._items.size(), dtype=np.uint32)
+
+        def work(piece: slice) -> None:
+            counts[piece] = public(self._items.blocks(piece))
+
+        self._by_pieces(work)
+        return counts
+
+    def _by_pieces(self, work: Callable[[slice], None]) -> None:
+        size = self._items.size()
+        list(self._pool.map(work, (slice(i, i + _PIECE) for i in range(0, size, _PIECE))))

@@ -1,0 +1,164 @@
+"""What a mechanism is: a frozen value that turns privacy parameters into rounds and a guarantee.
+
+A new mechanism is one file here and one line in the registry (`__init__.py`); CONTRIBUTING.md walks
+through it. Mechanisms from elsewhere are accepted where they implement the protocol.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, Protocol, runtime_checkable
+
+from dp_sips.errors import UsageError
+from dp_sips.privacy.arrays import Floats
+from dp_sips.privacy.bounding import Bounds
+from dp_sips.privacy.budget import Budget, calibrate, check_delta, check_epsilon, check_rho
+from dp_sips.privacy.contributions import Contributions
+from dp_sips.privacy.guarantee import LARGEST_EPSILON, Guarantee, SamplerCost
+from dp_sips.privacy.noise import Scrambler
+
+# Above this, weights of cumulative evidence and shares of Policy Laplace would be zero on their
+# lattices, and a user's set would not fit into a chunk of the Spark engine.
+_MOST_ITEMS: Final = 1 << 20
+
+
+class Round(Protocol):
+    """One round: public numbers, computed before any data is touched, and how to run them."""
+
+    def run(self, contributions: Contributions, noise: Scrambler) -> None:
+        """Weigh the items, decide about them, and take what is found out of the users' sets."""
+
+    def row(self) -> dict[str, Any]:
+        """Return the round's public numbers by name, for `Plan.table` and the certificate."""
+
+
+@dataclass(frozen=True)
+class Design:
+    """What a mechanism makes of its parameters.
+
+    Attributes:
+        rounds: What will be done, in order.
+        guarantee: What the release spends, all rounds together.
+        bounds: How users' sets are bounded.
+    """
+
+    rounds: tuple[Any, ...]
+    guarantee: Guarantee
+    bounds: Bounds
+
+
+@dataclass(frozen=True)
+class EpsilonDelta:
+    """(ε, δ)-differential privacy, as the caller asked for it."""
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
+        object.__setattr__(self, "delta", check_delta(self.delta))
+
+    def budget(self, sampler: SamplerCost, threshold: Callable[[Budget], float]) -> Budget:
+        """Return the budget with the lowest threshold, less the sampler's part."""
+        return calibrate(*self.point(sampler), threshold)
+
+    def point(self, sampler: SamplerCost) -> tuple[float, float]:
+        """Return the ε and δ that are left for exact arithmetic, after the sampler's part."""
+        epsilon = min(self.epsilon, LARGEST_EPSILON)
+        for name, value, part in (
+            ("epsilon", epsilon, sampler.loss),
+            ("delta", self.delta, sampler.tail),
+        ):
+            if value <= part:
+                raise UsageError(
+                    f"{name} must be above {part:.3g}, which the noise generator's rounding may "
+                    f"cost, got {value:g}"
+                )
+        return (
+            epsilon - sampler.loss,
+            (self.delta - sampler.tail) / (1 + sampler.loss) * (1 - 2.0**-50),
+        )
+
+    def __str__(self) -> str:
+        return f"({self.epsilon:g}, {self.delta:g})-differentially private"
+
+
+@dataclass(frozen=True)
+class RhoDelta:
+    """δ-approximate ρ-zCDP, the paper's statement, as the caller asked for it."""
+
+    rho: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rho", check_rho(self.rho))
+        object.__setattr__(self, "delta", check_delta(self.delta))
+
+    def budget(self, sampler: SamplerCost, threshold: Callable[[Budget], float]) -> Budget:
+        """Return the budget itself: ρ is stated for exact arithmetic."""
+        del sampler, threshold
+        return Budget.from_rho(self.rho, self.delta)
+
+    def point(self, sampler: SamplerCost) -> tuple[float, float]:
+        """Return an ε and a δ: what is (ε, δ)-DP is δ-approximate ε²/2-zCDP, too."""
+        del sampler
+        return math.sqrt(2 * self.rho) * (1 - 2.0**-50), self.delta
+
+    def __str__(self) -> str:
+        return f"{self.delta:g}-approximate {self.rho:g}-zCDP"
+
+
+Asked = EpsilonDelta | RhoDelta
+"""The privacy parameters as they were given."""
+
+
+@runtime_checkable
+class Mechanism(Protocol):
+    """A way to choose items: named, frozen, and free of data. Parameters are dataclass fields.
+
+    Attributes:
+        name: What `mechanism=` calls it.
+        default_max_items: Δ0 where none is given.
+        sequential: Whether users take turns, so that a cluster cannot help.
+        noise: What hides a user.
+        good_for: When to choose it, in a few words.
+    """
+
+    name: ClassVar[str]
+    default_max_items: ClassVar[int]
+    sequential: ClassVar[bool]
+    noise: ClassVar[str]
+    good_for: ClassVar[str]
+
+    def design(self, asked: Asked, max_items: int) -> Design:
+        """Return the rounds, the guarantee and the bounds, from public parameters alone."""
+
+    def chances(self, rounds: Sequence[Any], holders: Floats, items: int) -> Floats:
+        """Return the chance of release of an item, for each number of its holders.
+
+        Each of them has `items` items, of which no other is found or dropped; where users look at
+        what others paid, all of them hold the same items.
+        """
+
+    def words(self, rounds: Sequence[Any]) -> str:
+        """Say in plain words what the rounds do, for `Plan.explain`."""
+
+
+def table_of_rounds(rows: Sequence[dict[str, Any]], columns: dict[str, tuple[str, str]]) -> str:
+    """Return rows as lines of text; `columns` maps a name to its heading and format."""
+    headings = {name: f"{heading:>{_width(style)}}" for name, (heading, style) in columns.items()}
+    lines = [f"{'round':>5}  " + "  ".join(headings.values())]
+    for number, row in enumerate(rows, start=1):
+        cells = (f"{row[name]:>{style}}" for name, (_, style) in columns.items())
+        lines.append(f"{number:>5}  " + "  ".join(cells))
+    return "\n".join(lines)
+
+
+def _width(style: str) -> str:
+    return style.partition(".")[0]
+
+
+def check_few_items(name: str, max_items: int) -> None:
+    """Reject a Δ0 that is too large for weights on a lattice."""
+    if max_items > _MOST_ITEMS:
+        raise UsageError(f"max_items must be at most {_MOST_ITEMS} for {name}, got {max_items}")

@@ -1,0 +1,63 @@
+"""Rounds in which each item gets a coin, whose chance depends on nothing but the item's weight."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from dp_sips.privacy.arrays import Floats, Weights
+from dp_sips.privacy.contributions import Contributions
+from dp_sips.privacy.decide import Coin, decide_by_coin
+from dp_sips.privacy.noise import Scrambler
+from dp_sips.privacy.weights import weight
+
+
+class LatticeCoin(Coin, Protocol):
+    """A coin for weights on a lattice; a dataclass, whose fields are its public numbers."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def step_bits(self) -> int:
+        """Weights are multiples of 2^-step_bits."""
+
+    @property
+    def median(self) -> float:
+        """The least weight that is released with a probability of at least one half."""
+
+
+@dataclass(frozen=True)
+class CoinRound:
+    """One round: weigh, and toss each item's coin.
+
+    Attributes:
+        coin: What it spends, and its table of probabilities.
+        max_items: Δ0, how many items of a user count.
+    """
+
+    coin: LatticeCoin
+    max_items: int
+
+    def run(self, contributions: Contributions, noise: Scrambler) -> None:
+        """Release an item with the probability that its weight decides."""
+        weights = contributions.weigh(self.max_items, self.coin.step_bits)
+        toss = partial(decide_by_coin, coin=self.coin, scrambler=noise)
+        contributions.remove(contributions.decide(weights, toss))
+
+    def row(self) -> dict[str, Any]:
+        """Return the public numbers."""
+        return {**asdict(self.coin), "median": self.coin.median}
+
+
+def coin_chances(rounds: Sequence[CoinRound], holders: Floats, items: int) -> Floats:
+    """Return the chance that some round releases an item."""
+    missed = np.zeros(len(holders))
+    for r in rounds:
+        # No table is as long as this; and the product is exact.
+        users: Weights = np.minimum(holders, 2.0**33).astype(np.uint64)
+        yes, _ = r.coin.odds(users * np.uint64(weight(items, r.coin.step_bits)))
+        with np.errstate(divide="ignore"):
+            missed += np.log1p(-yes)
+    return np.asarray(-np.expm1(missed))

@@ -1,0 +1,111 @@
+"""SIPS with a release rule: each item gets a coin instead of noise and a threshold.
+
+Only verdicts leave, so the chance of release can be as high as privacy allows for each weight. Like
+SIPS it removes what it found, and lets others of a user's items move up.
+
+Guarantee: (ε, δ)-DP, by the proof in `release_rule.py`. The idea of such rules is Harrison and
+Manurangsi's; `rho=` has no meaning here.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from dp_sips.errors import UsageError
+from dp_sips.mechanisms.base import Asked, Design, RhoDelta, table_of_rounds
+from dp_sips.mechanisms.coins import CoinRound, coin_chances
+from dp_sips.mechanisms.release_rule import (
+    ReleaseRule,
+    calibrate_rule,
+    least_epsilon,
+    rule_delta,
+    rule_epsilon,
+)
+from dp_sips.mechanisms.sips import check_shares, geometric_shares
+from dp_sips.privacy.arrays import Floats
+from dp_sips.privacy.bounding import Bounds
+from dp_sips.privacy.budget import Accounting
+from dp_sips.privacy.guarantee import Guarantee, SamplerCost, zcdp_of_epsilon
+
+_WORDS: Final = """\
+A user with k items gives 1/√k to each. In each round an item is released with a
+probability that depends on its weight alone; then it leaves the sets."""
+
+_COLUMNS: Final = {
+    "e": ("divergence", "10.4g"),
+    "delta": ("delta", "10.3g"),
+    "median": ("half at weight", "14.2f"),
+}
+
+
+@dataclass(frozen=True)
+class RuleGuarantee(Guarantee):
+    """The guarantee of release rules: (ε, δ) by the proof in `release_rule.py`.
+
+    Attributes:
+        rules: The rules of all rounds. `rho` and `threshold_delta` follow from the (ε, δ) that was
+            asked for, as in `PointGuarantee`.
+    """
+
+    rules: tuple[ReleaseRule, ...]
+
+    def exact_epsilon(self, delta: float, accounting: Accounting) -> float:
+        """Return the smallest ε that an exact sampler would have, rounded up."""
+        del accounting  # there is only one
+        return rule_epsilon(self.rules, delta)
+
+    def exact_delta(self, epsilon: float, accounting: Accounting) -> float:
+        """Return the smallest δ that an exact sampler would have, rounded up."""
+        del accounting
+        return rule_delta(self.rules, epsilon)
+
+    def __str__(self) -> str:
+        return f"({math.sqrt(2 * self.rho) + self.sampler.loss:.4g}, {self.threshold_delta:.4g})-DP"
+
+
+@dataclass(frozen=True)
+class SipsRule:
+    """SIPS with a release rule instead of noise and a threshold.
+
+    Attributes:
+        rounds: I, how many rounds.
+        ratio: r, a round's part of the budget relative to the next one's.
+    """
+
+    rounds: int = 3
+    ratio: float = 1 / 3
+
+    name: ClassVar[str] = "sips-rule"
+    default_max_items: ClassVar[int] = 100
+    sequential: ClassVar[bool] = False
+    noise: ClassVar[str] = "coins"
+    good_for: ClassVar[str] = "most items where few items of a user count"
+
+    def __post_init__(self) -> None:
+        check_shares(self.rounds, self.ratio)
+
+    def design(self, asked: Asked, max_items: int) -> Design:
+        """Give each round its share of the divergence and of δ."""
+        if isinstance(asked, RhoDelta):
+            raise UsageError("sips-rule has no rho: give epsilon instead")
+        least = least_epsilon(asked.delta)
+        if asked.epsilon < least:
+            raise UsageError(
+                f"sips-rule needs an epsilon of at least {least:.3g} for delta={asked.delta:g}, "
+                f"got {asked.epsilon:g}: try mechanism='sips'"
+            )
+        sampler = SamplerCost.of(self.rounds, max_items)
+        epsilon, delta = asked.point(sampler)
+        rules = calibrate_rule(epsilon, delta, geometric_shares(self.rounds, self.ratio))
+        guarantee = RuleGuarantee(zcdp_of_epsilon(epsilon), delta, sampler, rules)
+        rounds = tuple(CoinRound(rule, max_items) for rule in rules)
+        return Design(rounds, guarantee, Bounds(max_items))
+
+    def chances(self, rounds: Sequence[CoinRound], holders: Floats, items: int) -> Floats:
+        """Return the chance of release of an item, for each number of its holders."""
+        return coin_chances(rounds, holders, items)
+
+    def words(self, rounds: Sequence[CoinRound]) -> str:
+        """Say what the rounds do."""
+        return "\n".join((_WORDS, table_of_rounds([r.row() for r in rounds], _COLUMNS)))

@@ -1,0 +1,141 @@
+"""What an engine does for a round, as a protocol; README.md lists the duties that come with it.
+
+A round (`mechanisms/`) says *what* is weighed and decided; an engine says *how*: over arrays, over
+a cluster, or in plain Python. Callables that a round hands over work on batches of any size, in any
+order, and are given everything that they need.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol
+
+from dp_sips.errors import UsageError
+from dp_sips.privacy.arrays import Blocks, Bools, Floats, Integers, Weights
+from dp_sips.privacy.weights import UNIT_BITS
+
+MOST: Final = 1 << 62
+"""Sums of weights that users give by a `Split` stop here."""
+
+Decide = Callable[[Blocks, Weights], Bools]
+"""Verdicts for a column of items and their weights."""
+
+Evidence = Floats
+"""What earlier rounds have learnt about each item."""
+
+DecideOnEvidence = Callable[[Blocks, Weights, Evidence], tuple[Evidence, Bools, Bools]]
+"""New evidence, and which items to release and which to drop, for a column of items."""
+
+Split = Callable[[Integers, Integers], Weights]
+"""What users give to each of their items: from the sizes of their sets and each item's signal."""
+
+Signal = Callable[[Weights, Evidence], Integers]
+"""What users are told about each item: from its weights in an earlier pass, and its evidence."""
+
+
+class Shares(Protocol):
+    """A policy by which a user pays all of its items, in proportion to what they lack.
+
+    `mechanisms.turns.Proportional` is one, and says what the attributes mean.
+    """
+
+    @property
+    def power(self) -> int:
+        """The norm."""
+
+    @property
+    def target(self) -> int:
+        """What an item needs, in units."""
+
+    @property
+    def unit_bits(self) -> int:
+        """A unit is 2^-unit_bits."""
+
+    def payments(self, gaps: Sequence[int]) -> list[int]:
+        """Return what a user pays to its items with these gaps."""
+
+
+class Favourites(Protocol):
+    """A policy by which a user backs one item; `mechanisms.turns.Favourite` is one."""
+
+    @property
+    def target(self) -> int:
+        """What an item needs."""
+
+    @property
+    def by_row(self) -> bool:
+        """Whether ties go to the first of a user's rows."""
+
+
+class Contributions(Protocol):
+    """The distinct pairs of users and items, as an engine holds them.
+
+    Weights and verdicts are in whatever form the engine likes best; only the engine looks inside.
+
+    Sensitive: everything except `released`.
+    """
+
+    def weigh(self, max_items: int, step_bits: int = UNIT_BITS) -> Any:
+        """Return the weight of each item that is still in somebody's set.
+
+        A user's first `max_items` in bounding order count; k of them get
+        weight_table(max_items, step_bits)[k] each.
+        """
+
+    def spread(
+        self,
+        split: Split,
+        max_items: int,
+        weights: Any = None,
+        signal: Signal | None = None,
+    ) -> Any:
+        """Return the sum of what `split` lets users give to each item that is still in their sets.
+
+        `split` is called for batches of whole users, with the numbers of their items that count
+        (the first `max_items` in bounding order) and those items' signals: `signal` of the items'
+        `weights` and evidence, or 0 where no signal is given. Sums stop at `MOST`.
+        """
+
+    def pay_shares(self, policy: Shares, max_items: int) -> Any:
+        """Return what users pay to each item, one user after the other in the order of their turns.
+
+        A user with more items pays to the first `max_items` in bounding order.
+        """
+        raise _no_turns(policy, max_items)
+
+    def pay_favourites(self, policy: Favourites, max_items: int) -> Any:
+        """Return what users pay to each item where each, in its turn, pays 1 to its favourite.
+
+        That is the item below the target that the user has most often or, where the contributions
+        were loaded with public counts, the item with the largest; ties are settled as
+        `mechanisms.turns.Favourite` says.
+        """
+        raise _no_turns(policy, max_items)
+
+    def decide(self, weights: Any, decide: Decide) -> Any:
+        """Return the verdict of `decide` on each item's block and weight."""
+
+    def decide_on_evidence(self, weights: Any, decide: DecideOnEvidence) -> tuple[Any, Any]:
+        """Let `decide` update each item's evidence; return what to release and what to drop.
+
+        Evidence starts at zero and stays with the item from round to round.
+        """
+
+    def remove(self, verdicts: Any) -> None:
+        """Move the items with a yes from the users' sets to the release."""
+
+    def drop(self, verdicts: Any) -> None:
+        """Take the items with a yes out of the users' sets; they are not released."""
+
+    def released(self) -> Any:
+        """Return the items released so far as an Arrow table, in any order, without dictionaries.
+
+        A dictionary would show in which order, or beside which others, the items were met.
+        """
+
+    def close(self) -> None:
+        """Free what is held outside of this object: threads, files, a cluster's cache."""
+        return
+
+
+def _no_turns(policy: Shares | Favourites, max_items: int) -> UsageError:
+    del policy, max_items
+    return UsageError("this engine cannot take one user after the other: choose engine='memory'")
