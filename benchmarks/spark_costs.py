@@ -19,6 +19,7 @@ from spark_cluster import cluster
 
 from dp_sips.engines.spark import SparkEngine
 from dp_sips.engines.spark.packing import unpack
+from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.noise import Key
 from dp_sips.progress import Progress
 from dp_sips.sources import open_source
@@ -96,7 +97,7 @@ def _measure(folder: Path, rows: int) -> Run:
 def _first_round(frame: DataFrame) -> int:
     """Load and weigh as a run does, and count the partial sums that meet by item."""
     source = open_source(frame, user="user", item="item", nulls="error")
-    loaded = SparkEngine().load(source, 100, Key.fresh(), Progress(show=False))
+    loaded = SparkEngine().load(source, Bounds(100), Key.fresh(), Progress(show=False))
     parcels = loaded.weigh(100).toArrow()["parcel"]
     loaded.close()
     return sum(len(unpack(parcel.as_buffer())[0]) for parcel in parcels)

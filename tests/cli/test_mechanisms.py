@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import dp_sips
-from dp_sips.cli.mechanisms import AUTO
 from dp_sips.mechanisms import MECHANISMS
+from dp_sips.mechanisms.auto import CHOICES
 
 ENOUGH = ("--epsilon", "1", "--delta", "1e-5")
 
@@ -34,7 +34,7 @@ class TestList:
         assert not shown["dpsu"]["parallel"]
         assert shown["sips"]["noise"] == "Gaussian"
         assert [name for name, row in shown.items() if row["auto"]] == sorted(
-            dict(AUTO), key=list(MECHANISMS).index
+            dict(CHOICES), key=list(MECHANISMS).index
         )
 
     @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ class TestList:
     )
     def test_auto_is_as_it_says(self, name: str, asked: dict[str, Any]) -> None:
         assert dp_sips.plan("auto", delta=1e-5, **asked).mechanism.name == name
-        assert name in dict(AUTO)
+        assert name in dict(CHOICES)
 
 
 class TestFlags:

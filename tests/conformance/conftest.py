@@ -11,6 +11,7 @@ import pytest
 
 from dp_sips import MemoryEngine, select_partitions
 from dp_sips.engines.reference import ReferenceEngine
+from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.noise import Key
 from dp_sips.progress import Progress
 from dp_sips.sources import open_source
@@ -84,7 +85,9 @@ class Rounds:
     ) -> tuple[Histogram, Histogram]:
         """Return the weights of a first round, and of a second without the removed items."""
         source = open_source(data, **{"nulls": "error"} | options)
-        loaded = self.engine.load(source, max_items, Key.for_tests(seed), Progress(show=False))
+        loaded = self.engine.load(
+            source, Bounds(max_items), Key.for_tests(seed), Progress(show=False)
+        )
         first = by_verdict(loaded, loaded.weigh(max_items))
 
         def verdicts(blocks: Any, weights: Any) -> Any:
@@ -93,7 +96,7 @@ class Rounds:
 
         loaded.remove(loaded.decide(loaded.weigh(max_items), verdicts))
         second = by_verdict(loaded, loaded.weigh(max_items))
-        getattr(loaded, "close", lambda: None)()
+        loaded.close()
         return first, second
 
     def release(self, data: Any, **options: Any) -> Any:

@@ -15,15 +15,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dp_sips.privacy.adaptive import (
+from dp_sips.mechanisms.adaptive import (
     WIDE_BITS,
-    Integers,
     Spread,
     bias_edges,
     cells,
     sensitivity,
 )
-from dp_sips.privacy.weights import Weights
+from dp_sips.privacy.arrays import Integers, Weights
 
 SETTINGS = settings(max_examples=150, deadline=None)
 

@@ -28,13 +28,12 @@ from scipy.special import ndtr
 
 from dp_sips import MemoryEngine, Plan, plan, select_partitions
 from dp_sips.mechanisms import Cumulative
-from dp_sips.privacy.decide import noise_for_round
-from dp_sips.privacy.evidence import STEP_BITS
+from dp_sips.mechanisms.cumulative import EvidenceRound
+from dp_sips.mechanisms.evidence import STEP_BITS
+from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.noise import Key
 from dp_sips.privacy.weights import UNIT, weight
 from dp_sips.progress import Progress
-from dp_sips.rounds import EvidenceRound
-from dp_sips.running import run_round
 from dp_sips.sources import open_source
 
 Floats = NDArray[np.float64]
@@ -354,9 +353,9 @@ def run(rounds: Any, data: Any, max_items: int) -> list[int]:
     """Run rounds as `select_partitions` does, with a fresh key."""
     key = Key.fresh()
     source = open_source(data, user="u", item="i", nulls="error")
-    loaded = MemoryEngine().load(source, max_items, key, Progress(show=False), cut=True)
+    loaded = MemoryEngine().load(source, Bounds(max_items, once=True), key, Progress(show=False))
     for index, step in enumerate(rounds):
-        run_round(loaded, step, noise_for_round(key, index))
+        step.run(loaded, key.noise_of_round(index))
     items: Any = loaded.released()["i"].to_pylist()
     return list(items)
 

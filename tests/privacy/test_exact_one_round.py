@@ -16,30 +16,36 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
-from dp_sips import Dpsu, FoldRound, Gw, LaplaceRound, PolicyLaplace, Single, plan
+from dp_sips import Dpsu, FoldRound, Gw, PolicyLaplace, Single, plan
 from dp_sips.engines.reference import ReferenceContributions
-from dp_sips.privacy.policy import Favourite
+from dp_sips.mechanisms.dpsu import PolicyGaussianRound
+from dp_sips.mechanisms.gw import FavouriteRound
+from dp_sips.mechanisms.policy_laplace import PolicyLaplaceRound
+from dp_sips.mechanisms.turns import Favourite
 from dp_sips.privacy.weights import UNIT
 
 Sets = list[list[tuple[object, ...]]]
 EPSILONS = (0.05, 0.3, 1.0, 2.0, 4.0)
 ROUNDING = 1e-13
 ITEMS = 3
+Round = PolicyGaussianRound | PolicyLaplaceRound | FavouriteRound
 
 
-def coins(sets: Sets, step: FoldRound | LaplaceRound) -> list[float]:
+def coins(sets: Sets, step: Round) -> list[float]:
     """Return the chance of each item, whose users pay in this order."""
     times: Any = [dict.fromkeys(items, 1) for items in sets]
     loaded = ReferenceContributions(sets, times, {}, pa.schema([]))
-    weights = loaded.fold(step.policy, step.max_items)
+    pay = loaded.pay_favourites if isinstance(step, FavouriteRound) else loaded.pay_shares
+    weights = pay(step.policy, step.max_items)  # type: ignore[arg-type]
     return [_chance(step, weights.get((item,), 0)) for item in range(ITEMS)]
 
 
-def _chance(step: FoldRound | LaplaceRound, weight: int) -> float:
+def _chance(step: Round, weight: int) -> float:
     if not weight:
         return 0.0
-    lacks = step.threshold - weight / 2**step.policy.unit_bits
-    if isinstance(step, FoldRound):
+    unit_bits = 0 if isinstance(step, FavouriteRound) else step.policy.unit_bits
+    lacks = step.threshold - weight / 2**unit_bits
+    if isinstance(step, PolicyGaussianRound):
         return float(ndtr(-lacks / step.sigma))
     tail = math.exp(-abs(lacks) / step.scale) / 2
     return tail if lacks > 0 else 1 - tail
@@ -95,7 +101,7 @@ class TestPromise:
     @settings(max_examples=150)
     @given(plans, turns)
     def test_every_epsilon(self, made: Any, sets: Sets) -> None:
-        for epsilon in (*EPSILONS, made.asked["epsilon"]):
+        for epsilon in (*EPSILONS, made.asked.epsilon):
             promised = made.guarantee.delta(epsilon=epsilon)
             assert worst(sets, made.rounds[0], epsilon) <= promised + ROUNDING
 
@@ -104,8 +110,8 @@ class TestPromise:
     def test_crowds(self, made: Any, sizes: list[int]) -> None:
         kinds = ((0,), (0, 1), (1, 0), (0, 1, 2), (2,), (2, 0))
         sets = crowd(*zip(kinds, sizes, strict=True)) or crowd(((0,), 1))
-        epsilon = made.asked["epsilon"]
-        assert worst(sets, made.rounds[0], epsilon) <= made.asked["delta"] + ROUNDING
+        epsilon = made.asked.epsilon
+        assert worst(sets, made.rounds[0], epsilon) <= made.asked.delta + ROUNDING
 
 
 LAPLACE = (PolicyLaplace(), Gw())
@@ -171,7 +177,7 @@ class TestSingle:
     @staticmethod
     def chances(made: Any, users: int) -> list[float]:
         weights = np.arange(users, dtype=np.uint64) * np.uint64(UNIT)
-        found: list[float] = made.rounds[0].rule.probability(weights).tolist()
+        found: list[float] = made.rounds[0].coin.odds(weights)[0].tolist()
         return found
 
     @settings(max_examples=60)

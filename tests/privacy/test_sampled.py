@@ -16,7 +16,8 @@ import pytest
 from scipy import stats
 
 from dp_sips import MemoryEngine, Plan, Sips, WeightedGaussian, plan, select_partitions
-from dp_sips.privacy.decide import decide, noise_for_round
+from dp_sips.privacy.bounding import Bounds
+from dp_sips.privacy.decide import decide
 from dp_sips.privacy.noise import Key, Scrambler
 from dp_sips.progress import Progress
 from dp_sips.sources import open_source
@@ -38,11 +39,11 @@ def novel(users: int, items: int) -> Any:
     )
 
 
-def run(rounds: Plan, max_items: int, data: Any, noise: Noise = noise_for_round) -> list[int]:
+def run(rounds: Plan, max_items: int, data: Any, noise: Noise = Key.noise_of_round) -> list[int]:
     """Run a plan as `select_partitions` does, but with another max_items or noise: to break it."""
     key = Key.fresh()
     source = open_source(data, user="u", item="i", nulls="error")
-    loaded = MemoryEngine().load(source, max_items, key, Progress(show=False))
+    loaded = MemoryEngine().load(source, Bounds(max_items), key, Progress(show=False))
     for index, step in enumerate(rounds.rounds):
         verdict = partial(
             decide, sigma=step.sigma, threshold=step.threshold, scrambler=noise(key, index)
@@ -124,11 +125,11 @@ class TestNoiseIsFresh:
         return len(run(self.MADE, 1, data, noise)), self.MADE.release_probability(holders)
 
     def test_in_every_round(self) -> None:
-        found, chance = self.chance(noise_for_round)
+        found, chance = self.chance(Key.noise_of_round)
         assert stats.binomtest(found, USERS, chance).pvalue > ALPHA
 
     def test_one_noise_for_all_rounds_is_caught(self) -> None:
-        found, chance = self.chance(lambda key, _: noise_for_round(key, 0))
+        found, chance = self.chance(lambda key, _: key.noise_of_round(0))
         assert stats.binomtest(found, USERS, chance).pvalue < ALPHA
 
     def test_one_noise_for_all_items_is_caught(self) -> None:
@@ -136,7 +137,7 @@ class TestNoiseIsFresh:
             def __call__(self, blocks: Any) -> Any:
                 return super().__call__(np.zeros_like(blocks))
 
-        found, chance = self.chance(lambda key, i: Constant(key.derive(str(i))))
+        found, chance = self.chance(lambda key, i: Constant(key._derive(str(i))))
         assert stats.binomtest(found, USERS, chance).pvalue < ALPHA
 
 

@@ -7,6 +7,7 @@ Simulations run the library itself with fresh keys; each of the few has a false-
 import math
 import subprocess
 import sys
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from dp_sips import (
     plan,
     select_partitions,
 )
+from dp_sips.mechanisms.base import EpsilonDelta
 from dp_sips.privacy.weights import UNIT, weight
 
 ALPHA = 1e-8
@@ -102,7 +104,7 @@ class TestRounds:
         made = plan("sips", epsilon=epsilon, delta=delta, max_items=most)
         assert made.guarantee.delta(epsilon=epsilon) <= delta
         assert made.guarantee.epsilon(delta=delta) <= epsilon * (1 + 1e-12)
-        assert made.asked == {"epsilon": epsilon, "delta": delta}
+        assert made.asked == EpsilonDelta(epsilon, delta)
 
     def test_the_last_threshold_is_lowest_where_delta_is_split_well(self) -> None:
         """No split of δ in a grid of them gives a lower one."""
@@ -225,7 +227,7 @@ def found_items(made: Plan, users: int, items_per_user: int, runs: int, shared: 
     item = 10**6 + np.arange(count * items_per_user)
     item[::items_per_user] = np.repeat(np.arange(shared), users)
     data = pa.table({"u": pa.array(user), "i": pa.array(item)})
-    asked: dict[str, Any] = dict(made.asked)
+    asked: dict[str, Any] = asdict(made.asked)
     released = 0
     for _ in range(runs):
         selection = select_partitions(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dp_sips.engines.memory import folds
-from dp_sips.privacy.policy import L1, L2, SHAVE, Proportional
+from dp_sips.mechanisms.turns import L1, L2, SHAVE, Proportional
 
 small = st.integers(0, 9)
 set_lists = st.lists(st.lists(small, min_size=1, max_size=8, unique=True), min_size=1, max_size=12)
@@ -23,9 +23,9 @@ def u64(values: Any) -> Any:
     return np.array(values, dtype=np.uint64)
 
 
-def laid_out(sets: list[list[int]], order: Any, max_items: int) -> folds.Sets:
+def laid_out(sets: list[list[int]], order: Any, max_items: int) -> folds.Turns:
     ends = u64(np.cumsum([len(items) for items in sets]))
-    return folds.Sets(u32([*chain(*sets)]), ends, u32(order), max_items)
+    return folds.Turns(u32([*chain(*sets)]), ends, u32(order), max_items)
 
 
 class TestPayProportionally:
@@ -43,7 +43,7 @@ class TestPayProportionally:
         policy = Proportional(power, min(round(target * 2**bits), 2**60), bits)
         order = random.sample(range(len(sets)), len(sets))
         weights = u64([0] * 10)
-        folds.pay_proportionally(
+        folds.pay_shares(
             laid_out(sets, order, most), weights, power, policy.target, 1 << bits, SHAVE
         )
         expected = [0] * 10

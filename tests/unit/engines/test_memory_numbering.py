@@ -10,11 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dp_sips.engines.blocks import combine, value_blocks
+from dp_sips.engines.encoding import value_blocks
 from dp_sips.engines.memory.numbering import Table, Workers, new_column
+from dp_sips.privacy.blocks import combine
 from dp_sips.privacy.noise import Key
 
-SCRAMBLER = Key.fresh().scrambler("test")
+SCRAMBLER = Key.fresh().noise_of_round(0)
 SETTINGS = settings(
     max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from dp_sips.engines.reference import ReferenceContributions, ReferenceEngine
+from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.noise import Key
 from dp_sips.privacy.weights import UNIT, weight
 from dp_sips.progress import Progress
@@ -14,7 +15,9 @@ from dp_sips.sources import open_source
 
 def load(data: Any, max_items: int = 10, seed: int = 1) -> ReferenceContributions:
     source = open_source(data, user=None, item=None, nulls="error")
-    return ReferenceEngine().load(source, max_items, Key.for_tests(seed), Progress(show=False))
+    return ReferenceEngine().load(
+        source, Bounds(max_items), Key.for_tests(seed), Progress(show=False)
+    )
 
 
 def test_a_user_gives_each_of_its_items_the_same() -> None:

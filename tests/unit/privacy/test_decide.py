@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dp_sips.privacy.decide import decide, noise_for_round
+from dp_sips.privacy.decide import decide
 from dp_sips.privacy.noise import Key, gaussian
 from dp_sips.privacy.weights import UNIT
 
@@ -26,7 +26,7 @@ def weights(values: Any) -> Any:
 
 class TestSupport:
     def test_no_luck_releases_an_item_without_weight(self) -> None:
-        scrambler = Key.fresh().scrambler("test")
+        scrambler = Key.fresh().noise_of_round(0)
         plain = blocks(1_000_000)
         noise = gaussian(scrambler(plain))
         lucky = plain[noise > 4]
@@ -42,7 +42,7 @@ class TestSupport:
             np.array([0, 1, 0, UNIT], dtype=np.uint64),
             sigma=1.0,
             threshold=-100.0,
-            scrambler=Key.fresh().scrambler("test"),
+            scrambler=Key.fresh().noise_of_round(0),
         )
         assert verdicts.tolist() == [False, True, False, True]
 
@@ -52,7 +52,7 @@ class TestVerdicts:
     def test_are_weight_plus_noise_against_the_threshold(
         self, seed: int, sigma: float, threshold: float
     ) -> None:
-        scrambler = Key.for_tests(seed).scrambler("test")
+        scrambler = Key.for_tests(seed).noise_of_round(0)
         plain, held = blocks(50), weights(np.linspace(0.5, 15, 50))
         noisy = held / UNIT + sigma * gaussian(scrambler(plain))
         clear = np.abs(noisy - threshold) > 1e-9
@@ -66,7 +66,7 @@ class TestVerdicts:
         parameters: dict[str, Any] = {
             "sigma": 2.0,
             "threshold": 15.0,
-            "scrambler": noise_for_round(Key.for_tests(seed), 1),
+            "scrambler": Key.for_tests(seed).noise_of_round(1),
         }
         plain, held = blocks(len(units)), weights(units)
         whole = decide(plain, held, **parameters)
@@ -78,7 +78,7 @@ class TestVerdicts:
 
     @given(st.integers(0, 2**32), st.integers(1, 2**34), st.integers(0, 2**34))
     def test_more_weight_never_turns_a_yes_into_a_no(self, seed: int, low: int, more: int) -> None:
-        scrambler = noise_for_round(Key.for_tests(seed), 0)
+        scrambler = Key.for_tests(seed).noise_of_round(0)
 
         def verdict(weight: int) -> bool:
             held = np.array([weight], dtype=np.uint64)
@@ -88,7 +88,7 @@ class TestVerdicts:
 
     def test_rounds_draw_anew(self) -> None:
         key, plain = Key.fresh(), blocks(1000)
-        noise = [gaussian(noise_for_round(key, index)(plain)) for index in (0, 0, 1)]
+        noise = [gaussian(key.noise_of_round(index)(plain)) for index in (0, 0, 1)]
         assert (noise[0] == noise[1]).all()
         assert (noise[0] != noise[2]).all()
 
@@ -107,9 +107,7 @@ class TestFrequency:
         parameters: dict[str, Any] = {"sigma": sigma, "threshold": 5.0}
         held = weights([3.0])
         return sum(
-            bool(
-                decide(blocks(1), held, scrambler=noise_for_round(Key.fresh(), 0), **parameters)[0]
-            )
+            bool(decide(blocks(1), held, scrambler=Key.fresh().noise_of_round(0), **parameters)[0])
             for _ in range(self.KEYS)
         )
 
@@ -132,7 +130,7 @@ class TestFrequency:
         one_noise = np.repeat(blocks(1), 2, axis=0)
         both = {"two": 0, "one": 0}
         for _ in range(self.KEYS):
-            scrambler = noise_for_round(Key.fresh(), 0)
+            scrambler = Key.fresh().noise_of_round(0)
             both["two"] += bool(decide(blocks(2), held, scrambler=scrambler, **parameters).all())
             both["one"] += bool(decide(one_noise, held, scrambler=scrambler, **parameters).all())
         assert stats.binomtest(both["two"], self.KEYS, chance**2).pvalue > ALPHA

@@ -9,18 +9,18 @@ from hypothesis import strategies as st
 from dp_sips import plan
 from dp_sips.errors import UsageError
 from dp_sips.privacy.budget import Accounting, Budget
-from dp_sips.privacy.guarantee import Guarantee, sampler_loss, sampler_tail
+from dp_sips.privacy.guarantee import Guarantee, SamplerCost
 from dp_sips.privacy.noise import SAMPLER_ERROR
 
-SPENT = Guarantee(0.1, 1e-5, sampler_loss(3, 100), sampler_tail(3, 100))
+SPENT = Guarantee(0.1, 1e-5, SamplerCost.of(3, 100))
 
 
 def test_the_samplers_part_covers_every_verdict_that_a_user_touches() -> None:
     for rounds, items in ((1, 1), (3, 100), (10, 10**6)):
         verdicts = rounds * items
         exact = verdicts * (math.log1p(SAMPLER_ERROR) - math.log1p(-SAMPLER_ERROR))
-        assert exact <= sampler_loss(rounds, items) <= 2 * exact
-    assert sampler_loss(3, 100) < 1e-9
+        assert exact <= SamplerCost.of(rounds, items).loss <= 2 * exact
+    assert SamplerCost.of(3, 100).loss < 1e-9
 
 
 @pytest.mark.parametrize("accounting", ["gaussian", "zcdp"])
@@ -64,12 +64,12 @@ def test_rho_is_true_of_mechanisms_that_have_an_epsilon(mechanism: str) -> None:
     """(ε, δ)-DP is δ-approximate ε²/2-zCDP (Bun and Steinke 2016), and that is what is said."""
     spent = plan(mechanism, epsilon=1.5, delta=1e-5, max_items=1).guarantee
     assert spent.rho == pytest.approx(1.5**2 / 2)
-    assert spent.rho >= (1.5 - spent.sampler_loss) ** 2 / 2
+    assert spent.rho >= (1.5 - spent.sampler.loss) ** 2 / 2
     assert spent.threshold_delta == pytest.approx(1e-5)
 
 
 def test_more_rounds_and_items_cost_more() -> None:
-    dear = Guarantee(0.1, 1e-5, 0.01, 0.0)
+    dear = Guarantee(0.1, 1e-5, SamplerCost(0.01, 0.0))
     assert dear.epsilon(delta=1e-4) == pytest.approx(SPENT.epsilon(delta=1e-4 / 1.01) + 0.01)
     assert dear.delta(epsilon=1.0) > SPENT.delta(epsilon=1.0)
 
@@ -82,7 +82,7 @@ def test_bad_epsilon(epsilon: float) -> None:
 
 def test_an_epsilon_that_the_sampler_uses_up() -> None:
     with pytest.raises(UsageError, match=r"epsilon must be above 0\.01, the sampler's part, got"):
-        Guarantee(0.1, 1e-5, 0.01, 0.0).delta(epsilon=0.01)
+        Guarantee(0.1, 1e-5, SamplerCost(0.01, 0.0)).delta(epsilon=0.01)
 
 
 @pytest.mark.parametrize("delta", [0, 1, 1e-5, 1e-6, -1])

@@ -31,7 +31,7 @@ def blocks(count: int) -> Any:
 
 
 def draw() -> Floats:
-    return laplace(Key.fresh().scrambler("test")(blocks(SAMPLES)))
+    return laplace(Key.fresh().noise_of_round(0)(blocks(SAMPLES)))
 
 
 def bits_of(tail: int, sign: int) -> Any:
@@ -142,7 +142,7 @@ class TestDecide:
                 weights,
                 scale=scale,
                 threshold=level,
-                scrambler=Key.fresh().scrambler("test"),
+                scrambler=Key.fresh().noise_of_round(0),
                 unit_bits=bits,
             ).sum()
             chance = float(stats.laplace.sf((level - weight) / scale))
@@ -154,7 +154,7 @@ class TestDecide:
             np.zeros(100, dtype=np.uint64),
             scale=1.0,
             threshold=-100.0,
-            scrambler=Key.fresh().scrambler("test"),
+            scrambler=Key.fresh().noise_of_round(0),
             unit_bits=0,
         )
         assert not found.any()

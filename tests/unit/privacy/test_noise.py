@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from dp_sips.privacy import bounding
-from dp_sips.privacy.decide import noise_for_round
-from dp_sips.privacy.noise import SAMPLER_ERROR, Key, Scrambler, exceeds, gaussian
+from dp_sips.privacy.noise import SAMPLER_ERROR, Key, Purpose, Scrambler, exceeds, gaussian
 
 ALPHA = 1e-8
 SAMPLES = 300_000
@@ -34,7 +33,7 @@ def blocks(count: int) -> Any:
 
 
 def draw(count: int = SAMPLES) -> Floats:
-    return gaussian(Key.fresh().scrambler("test")(blocks(count)))
+    return gaussian(Key.fresh().noise_of_round(0)(blocks(count)))
 
 
 def bits_of(tail: int, sign: int) -> Any:
@@ -45,23 +44,19 @@ def bits_of(tail: int, sign: int) -> Any:
 class TestKey:
     def test_fresh_keys_differ_and_are_not_for_tests(self) -> None:
         keys = [Key.fresh() for _ in range(100)]
-        assert len({key.derive("purpose") for key in keys}) == 100
+        assert len({key._derive("purpose") for key in keys}) == 100
         assert not any(key.is_test for key in keys)
 
     def test_test_keys_are_repeatable_and_marked(self) -> None:
-        assert Key.for_tests(7).derive("a") == Key.for_tests(7).derive("a")
-        derived = {Key.for_tests(seed).derive("a") for seed in range(-50, 50)}
+        assert Key.for_tests(7)._derive("a") == Key.for_tests(7)._derive("a")
+        derived = {Key.for_tests(seed)._derive("a") for seed in range(-50, 50)}
         assert len(derived) == 100
         assert Key.for_tests(7).is_test
 
     def test_purposes_are_independent(self) -> None:
         key = Key.fresh()
-        purposes = [f"noise of round {i}" for i in range(100)] + [
-            "",
-            "bounding users",
-            "long items",
-        ]
-        derived = [key.derive(purpose) for purpose in purposes]
+        purposes = [f"noise of round {i}" for i in range(100)] + ["", *Purpose]
+        derived = [key._derive(purpose) for purpose in purposes]
         assert len(set(derived)) == len(purposes)
         assert {len(one) for one in derived} == {16}
         assert all(key._secret not in one and one not in key._secret for one in derived)
@@ -72,7 +67,8 @@ class TestKey:
 
     def test_word_is_the_start_of_what_is_derived(self) -> None:
         key = Key.for_tests(1)
-        assert key.word("a").to_bytes(8, "little") == key.derive("a")[:8]
+        turns = key._derive("turns of users")
+        assert key.word(Purpose.TURNS).to_bytes(8, "little") == turns[:8]
 
     @pytest.mark.parametrize("show", [repr, str, format, "{!r}".format, "%s".__mod__])
     def test_no_text_shows_the_secret(self, show: Callable[[Key], str]) -> None:
@@ -113,7 +109,7 @@ class TestScrambler:
         assert Scrambler(bytes.fromhex(key))(block).tobytes().hex() == cipher
 
     def test_is_a_pure_function_of_each_block(self) -> None:
-        scrambler = Key.fresh().scrambler("test")
+        scrambler = Key.fresh().noise_of_round(0)
         plain = blocks(1000)
         bits = scrambler(plain)
         order = np.random.default_rng().permutation(1000)
@@ -123,14 +119,14 @@ class TestScrambler:
         assert (np.concatenate([scrambler(plain[:7]), scrambler(plain[7:])]) == bits).all()
 
     def test_leaves_its_input_alone_and_takes_none(self) -> None:
-        scrambler = Key.fresh().scrambler("test")
+        scrambler = Key.fresh().noise_of_round(0)
         plain = blocks(3)
         scrambler(plain)
         assert (plain == blocks(3)).all()
         assert scrambler(blocks(0)).shape == (0, 2)
 
     def test_distinct_blocks_give_distinct_bits(self) -> None:
-        bits = Key.fresh().scrambler("test")(blocks(SAMPLES))
+        bits = Key.fresh().noise_of_round(0)(blocks(SAMPLES))
         assert len(np.unique(bits, axis=0)) == SAMPLES
 
 
@@ -214,7 +210,7 @@ class TestIndependence:
 
     def test_between_rounds(self) -> None:
         key, plain = Key.fresh(), blocks(SAMPLES)
-        rounds = [gaussian(noise_for_round(key, i)(plain)) for i in range(3)]
+        rounds = [gaussian(key.noise_of_round(i)(plain)) for i in range(3)]
         for one, other in ((0, 1), (0, 2), (1, 2)):
             assert self.p_of_correlation(rounds[one], rounds[other]) > ALPHA
             # Sizes may depend where signs do not.
@@ -231,8 +227,8 @@ class TestIndependence:
 
     def test_of_runs_and_of_bounding(self) -> None:
         plain, key = blocks(SAMPLES), Key.fresh()
-        sample = gaussian(noise_for_round(key, 0)(plain))
-        other_run = gaussian(noise_for_round(Key.fresh(), 0)(plain))
+        sample = gaussian(key.noise_of_round(0)(plain))
+        other_run = gaussian(Key.fresh().noise_of_round(0)(plain))
         assert self.p_of_correlation(sample, other_run) > ALPHA
         users = bounding.user_words(key, plain[:1])
         ranks = bounding.rank(users, bounding.item_words(key, plain)).astype(np.float64)
@@ -321,7 +317,7 @@ class TestExceeds:
         assert exceeds(bits, needed).tolist() == (value >= needed).tolist()
 
     def test_many_random_rows(self) -> None:
-        bits = Key.fresh().scrambler("test")(blocks(SAMPLES))
+        bits = Key.fresh().noise_of_round(0)(blocks(SAMPLES))
         values = gaussian(bits)
         shifted = np.roll(values, 1) + np.random.default_rng().choice([0, 3.5, 4, 4.5], SAMPLES)
         for needed in (values, shifted, np.full(SAMPLES, 4.0), np.full(SAMPLES, 3.0)):

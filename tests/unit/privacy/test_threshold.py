@@ -13,7 +13,8 @@ from scipy.special import ndtri_exp
 
 from dp_sips.errors import UsageError
 from dp_sips.privacy.budget import Budget
-from dp_sips.privacy.threshold import check_max_items, sigma, threshold
+from dp_sips.privacy.threshold import sigma, threshold
+from dp_sips.validation import check_whole
 
 budgets = st.builds(
     Budget,
@@ -139,4 +140,4 @@ class TestMaxItems:
             threshold(Budget(0.1, 1e-5), value)
 
     def test_numpy_integers_are_whole_numbers(self) -> None:
-        assert type(check_max_items(np.int32(7))) is int
+        assert type(check_whole("max_items", np.int32(7))) is int

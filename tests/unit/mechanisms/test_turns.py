@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dp_sips.errors import UsageError
-from dp_sips.privacy.policy import (
+from dp_sips.mechanisms.turns import (
     L1,
     L2,
     MOST_USERS,
-    Favourite,
     Proportional,
     sensitivity,
     unit_bits,
@@ -80,11 +79,8 @@ class TestUnits:
         assert unit_bits(L1, 100.0, 100) == 52
 
     def test_a_target_that_is_too_large(self) -> None:
-        with pytest.raises(UsageError, match=r"weight of about 5e\+08.*max_items=7"):
+        with pytest.raises(UsageError, match=r"weight of about 5e\+08.*max_items below 7"):
             unit_bits(L2, 1e9, 7)
-
-    def test_favourites_are_whole(self) -> None:
-        assert Favourite(7).unit_bits == 0
 
 
 class TestSensitivity:

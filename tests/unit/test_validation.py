@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dp_sips import UsageError, plan, select_partitions
-from dp_sips.parameters import FOREIGN, OURS, refuse_unknown
+from dp_sips.validation import FOREIGN, OURS, refuse_unknown
 
 
 def test_ours_are_the_real_ones() -> None:

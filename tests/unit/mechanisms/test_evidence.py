@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from dp_sips import UsageError, plan
-from dp_sips.mechanisms import Cumulative
-from dp_sips.privacy import evidence
-from dp_sips.privacy.budget import gaussian_delta
-from dp_sips.privacy.evidence import (
+from dp_sips.mechanisms import Cumulative, evidence
+from dp_sips.mechanisms.cumulative import EvidenceGuarantee
+from dp_sips.mechanisms.evidence import (
     STEP_BITS,
     JointBound,
     Schedule,
@@ -28,7 +27,7 @@ from dp_sips.privacy.evidence import (
     joint_bound,
     survival,
 )
-from dp_sips.privacy.guarantee import JointGuarantee
+from dp_sips.privacy.budget import gaussian_delta
 
 Floats = NDArray[np.float64]
 
@@ -396,7 +395,7 @@ class TestCalibration:
         made = plan(Cumulative(), epsilon=1.765, delta=4.96e-5, max_items=300)
         assert made.guarantee.rho == pytest.approx(0.121, abs=5e-4)
         assert made.rounds[-1].threshold == pytest.approx(10.97, abs=0.02)
-        assert made.cut
+        assert made.bounds.once
         # Separate accounting of the two would have left each its part of delta only.
         separate = made.guarantee.threshold_delta + gaussian_delta(
             1.765, math.sqrt(2 * made.guarantee.rho)
@@ -410,7 +409,7 @@ class TestGuarantee:
     def test_round_trips(self, epsilon: float, delta: float, max_items: int) -> None:
         made = plan(Cumulative(rounds=4), epsilon=epsilon, delta=delta, max_items=max_items)
         held = made.guarantee
-        assert isinstance(held, JointGuarantee)
+        assert isinstance(held, EvidenceGuarantee)
         assert held.delta(epsilon=epsilon) <= delta
         assert held.delta(epsilon=epsilon) == pytest.approx(delta, rel=0.01)
         assert held.epsilon(delta=delta) <= epsilon
@@ -423,8 +422,8 @@ class TestGuarantee:
         """Beyond 10.5 deviations, a cell of the lattice is off by a step of u at each border."""
         made = plan(Cumulative(), **asked, delta=1e-6, max_items=300)
         cells = sum(2 * (13.2 - 10.5) * step.sigma * 2**STEP_BITS for step in made.rounds)
-        assert made.guarantee.sampler_tail >= 300 * math.exp(28) * cells * 2 * 2.0**-128
-        assert made.guarantee.sampler_tail < 1e-9
+        assert made.guarantee.sampler.tail >= 300 * math.exp(28) * cells * 2 * 2.0**-128
+        assert made.guarantee.sampler.tail < 1e-9
 
     def test_zcdp_is_the_weaker_statement_about_novel_items(self) -> None:
         made = plan(Cumulative(rounds=4), rho=0.1, delta=1e-6, max_items=50)

@@ -5,7 +5,7 @@ variants at the end must be caught by the very same checks, or the checks have n
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -18,9 +18,11 @@ from hypothesis import strategies as st
 
 from dp_sips import Gw, MemoryEngine, plan
 from dp_sips.engines.reference import ReferenceContributions, ReferenceEngine
+from dp_sips.mechanisms.turns import L1, L2, Favourite, Proportional
 from dp_sips.privacy import bounding
+from dp_sips.privacy.bounding import Bounds
+from dp_sips.privacy.contributions import Contributions
 from dp_sips.privacy.noise import Key
-from dp_sips.privacy.policy import L1, L2, Favourite, Policy, Proportional
 from dp_sips.progress import Progress
 from dp_sips.sources import open_source
 
@@ -42,7 +44,13 @@ seeds = st.integers(0, 2**32)
 
 
 def paid(
-    engine: str, rows: Rows, policy: Policy, max_items: int, seed: int, *, liking: Any = None
+    engine: str,
+    rows: Rows,
+    policy: Proportional | Favourite,
+    max_items: int,
+    seed: int,
+    *,
+    public: Mapping[Any, int] | None = None,
 ) -> Histogram:
     """Return what users pay to each item, on an engine."""
     if not rows:
@@ -50,7 +58,10 @@ def paid(
     table = pa.table({"u": [user for user, _ in rows], "i": [item for _, item in rows]})
     source = open_source(table, user="u", item="i", nulls="error")
     loaded = ENGINES[engine].load(
-        source, max_items, Key.for_tests(seed), Progress(show=False), counts=True
+        source,
+        Bounds(max_items, repeats=public is None, public_counts=public),
+        Key.for_tests(seed),
+        Progress(show=False),
     )
     found: Histogram = {}
 
@@ -59,9 +70,15 @@ def paid(
         found.update((int(blocks[row][0]), int(weights[row])) for row in held)
         return weights > 0
 
-    loaded.decide(loaded.fold(policy, max_items, liking), note)
-    getattr(loaded, "close", lambda: None)()
+    loaded.decide(in_turns(loaded, policy, max_items), note)
+    loaded.close()
     return found
+
+
+def in_turns(loaded: Contributions, policy: Proportional | Favourite, max_items: int) -> Any:
+    if isinstance(policy, Favourite):
+        return loaded.pay_favourites(policy, max_items)
+    return loaded.pay_shares(policy, max_items)
 
 
 def moves(one: Histogram, other: Histogram) -> list[int]:
@@ -126,14 +143,13 @@ class TestProportional:
         assert all(0 < weight <= policy.target for weight in found.values())
 
 
-def liked(blocks: Any) -> Any:
-    """Return a public liking: some items are liked alike."""
-    return (blocks[:, 0] * np.uint64(7) % np.uint64(4)).astype(np.uint32)
+PUBLIC = {item: item * 7 % 4 for item in range(7)}
+"""Public counts, some of which are equal."""
 
 
 class TestFavourite:
     @pytest.mark.parametrize("engine", ENGINES)
-    @pytest.mark.parametrize("liking", [None, liked])
+    @pytest.mark.parametrize("public", [None, PUBLIC])
     @settings(max_examples=80)
     @given(
         rows=row_lists,
@@ -145,7 +161,7 @@ class TestFavourite:
     def test_one_user_moves_one_item_by_one(
         self,
         engine: str,
-        liking: Any,
+        public: Any,
         *,
         rows: Rows,
         policy: Favourite,
@@ -153,8 +169,8 @@ class TestFavourite:
         seed: int,
         gone: int,
     ) -> None:
-        more = paid(engine, rows, policy, most, seed, liking=liking)
-        less = paid(engine, without(rows, gone), policy, most, seed, liking=liking)
+        more = paid(engine, rows, policy, most, seed, public=public)
+        less = paid(engine, without(rows, gone), policy, most, seed, public=public)
         assert one_place_by_one(moves(more, less))
         assert all(weight <= policy.target for weight in more.values())
 
@@ -215,10 +231,10 @@ class TestTurns:
 Sets = list[list[tuple[object, ...]]]
 
 
-def folded(sets: Sets, policy: Policy) -> Histogram:
+def folded(sets: Sets, policy: Proportional | Favourite) -> Histogram:
     times: Any = [dict.fromkeys(items, 1) for items in sets]
     loaded = ReferenceContributions(sets, times, {}, pa.schema([]))
-    return {item[0]: weight for item, weight in loaded.fold(policy, 99).items()}  # type: ignore[misc]
+    return {item[0]: weight for item, weight in in_turns(loaded, policy, 99).items()}
 
 
 def random_neighbours(cases: int) -> Iterator[tuple[Sets, Sets]]:
@@ -295,7 +311,9 @@ def test_broken_policies_are_caught(variant: type[Proportional], power: int) -> 
 
 
 @pytest.mark.parametrize("policy", [Proportional(L2, 5 << 39, 40), Favourite(3)])
-def test_a_fold_whose_order_depends_on_the_data_is_caught(policy: Policy) -> None:
+def test_a_fold_whose_order_depends_on_the_data_is_caught(
+    policy: Proportional | Favourite,
+) -> None:
     """Every other user pays first, so that one user more turns the order of all later ones."""
 
     def turned(sets: Sets) -> Sets:

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dp_sips.engines.blocks import (
-    combine,
+from dp_sips.engines.encoding import (
     integer_words,
     integers_from_words,
     is_integer_like,
     value_blocks,
 )
+from dp_sips.privacy.blocks import combine
 from dp_sips.privacy.noise import Key
 
-SCRAMBLER = Key.fresh().scrambler("test")
+SCRAMBLER = Key.fresh().noise_of_round(0)
 
 
 def blocks(values: Any) -> list[bytes]:
@@ -118,7 +118,7 @@ def test_short_values_are_padded_and_long_ones_hashed() -> None:
 
 def test_hashes_are_keyed() -> None:
     values = pa.array(["a long text that must be hashed"])
-    other = value_blocks(values, Key.fresh().scrambler("test"))
+    other = value_blocks(values, Key.fresh().noise_of_round(0))
     assert (value_blocks(values, SCRAMBLER) != other).any()
 
 

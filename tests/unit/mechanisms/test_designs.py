@@ -23,7 +23,7 @@ from dp_sips import (
     plan,
     select_partitions,
 )
-from dp_sips.privacy.guarantee import PlainGuarantee, cascade_loss, cascade_tail
+from dp_sips.privacy.guarantee import PointGuarantee, SamplerCost, cascade_loss
 from dp_sips.privacy.noise import SAMPLER_ERROR, SAMPLER_TAIL
 
 FIELD = (Dpsu(), Dpsu(0.0), PolicyLaplace(), Gw(), Gw(0.0), Single())
@@ -45,7 +45,7 @@ class TestSpending:
         spent = plan(mechanism, rho=rho, delta=delta).guarantee
         assert rho * (1 - 1e-12) <= spent.rho <= rho
         assert spent.threshold_delta == delta
-        if isinstance(spent, PlainGuarantee):
+        if isinstance(spent, PointGuarantee):
             assert spent.pure**2 / 2 <= rho
 
     @pytest.mark.parametrize("mechanism", [Dpsu(), PolicyLaplace(), Gw()])
@@ -128,7 +128,7 @@ class TestSpending:
         assert select_partitions(data, mechanism=mechanism, **options).items == ["tea"]
 
 
-class TestPlainGuarantee:
+class TestPointGuarantee:
     """(ε, δ)-DP at one point gives the curve of randomised response that tells all at times."""
 
     @staticmethod
@@ -145,7 +145,7 @@ class TestPlainGuarantee:
     def test_is_the_curve_of_its_worst_mechanism(
         self, pure: float, own: float, epsilon: float
     ) -> None:
-        spent = PlainGuarantee(pure**2 / 2, own, 0.0, 0.0, pure)
+        spent = PointGuarantee.of(pure, own, SamplerCost(0.0, 0.0))
         exact = self.direct(pure, own, epsilon)
         found = spent.delta(epsilon=epsilon)
         assert exact * (1 - 1e-12) <= found <= exact * (1 + 1e-9) + 1e-14
@@ -176,8 +176,8 @@ class TestCascade:
         assert cascade_loss(1) < 1.2e-5
 
     def test_tails(self) -> None:
-        assert cascade_tail(1) == 2 * 2**36 * SAMPLER_TAIL
-        assert cascade_tail(1) < 3e-14
+        assert SamplerCost.of_cascade(1).tail == 2 * 2**36 * SAMPLER_TAIL
+        assert SamplerCost.of_cascade(1).tail < 3e-14
 
     def test_the_factor_of_delta_covers_one_neighbours_half(self) -> None:
         assert math.exp(cascade_loss(1) / 2) <= 1 + cascade_loss(1)
@@ -256,7 +256,7 @@ class TestChances:
     def test_of_single(self) -> None:
         made = plan(Single(), epsilon=1.0, delta=1e-4)
         assert made.release_probability(1) == pytest.approx(1e-4, rel=1e-6)
-        assert made.users_needed(0.5) == made.rounds[0].rule.median
+        assert made.users_needed(0.5) == made.rounds[0].coin.median
 
 
 class TestWords:

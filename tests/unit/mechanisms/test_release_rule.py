@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dp_sips.errors import UsageError
-from dp_sips.privacy.rule import (
+from dp_sips.mechanisms.release_rule import (
     ReleaseRule,
     _tables,
     calibrate_rule,
@@ -24,6 +24,7 @@ from dp_sips.privacy.rule import (
     rule_delta,
     rule_epsilon,
 )
+from dp_sips.privacy.decide import toss
 from dp_sips.privacy.weights import UNIT, UNIT_BITS, weight, weight_table
 
 EPSILONS = (0.05, 0.3, 1.0, 2.0, 4.0, 30.0)
@@ -230,7 +231,7 @@ class TestLattice:
         """A contribution of a hundredth of a step would move a sum by a whole step."""
         rule = ReleaseRule(3.0, 1.0, 0.01, 3)
         with pytest.raises(UsageError, match="weights must be sums of weight_table"):
-            rule.probability(np.array([UNIT // 8 + 1], dtype=np.uint64))
+            rule.odds(np.array([UNIT // 8 + 1], dtype=np.uint64))
         v, (p, after) = 0.01 / 8, rule.table[16:18]
         d = -math.expm1(v * v * math.log1p(-0.01))
         assert divergence(p, after, d, 3.0) > 100 * v * v
@@ -244,32 +245,32 @@ class TestVerdicts:
 
     def test_probability(self) -> None:
         table = self.RULE.table
-        found = self.RULE.probability(self.weights(0, 1, 9, len(table) - 1, len(table), 10**6))
+        found, _ = self.RULE.odds(self.weights(0, 1, 9, len(table) - 1, len(table), 10**6))
         assert found.tolist() == [0, table[1], table[9], 1, 1, 1]
 
     def test_released_below_the_probability(self) -> None:
         p = float(self.RULE.table[20])
         uniform = np.array([0.0, p * (1 - 1e-15), p, p * (1 + 1e-15), 0.999])
-        verdicts = self.RULE.decide(self.weights(*[20] * 5), uniform)
+        verdicts = toss(uniform, *self.RULE.odds(self.weights(*[20] * 5)))
         assert verdicts.tolist() == [True, True, False, False, False]
 
     def test_uniforms_modulo_one(self) -> None:
         cell = int(np.argmax(self.RULE.table > 1 - 1e-4))
         missed = _tables(3.0, 1.0, 0.01, 3)[1][cell]
         uniform = np.array([0.4, -0.4, -missed * (1 + 1e-9), -missed * (1 - 1e-9)])
-        verdicts = self.RULE.decide(self.weights(*[cell] * 4), uniform)
+        verdicts = toss(uniform, *self.RULE.odds(self.weights(*[cell] * 4)))
         assert verdicts.tolist() == [True, True, True, False]
 
     def test_no_weight_no_release_and_full_weight_always(self) -> None:
         uniform = np.array([0.0, 1e-300, 0.5, 0.999, -0.5, -1e-300])
-        assert not self.RULE.decide(self.weights(*[0] * 6), uniform).any()
-        assert self.RULE.decide(self.weights(*[10**6] * 6), uniform).all()
+        assert not toss(uniform, *self.RULE.odds(self.weights(*[0] * 6))).any()
+        assert toss(uniform, *self.RULE.odds(self.weights(*[10**6] * 6))).all()
 
     def test_rates(self) -> None:
         uniform = np.random.default_rng(1).uniform(-0.5, 0.5, 100_000)
         for cell in (8, 16, 24, 40):
             chance = self.RULE.table[cell]
-            rate = self.RULE.decide(self.weights(*[cell] * 100_000), uniform).mean()
+            rate = toss(uniform, *self.RULE.odds(self.weights(*[cell] * 100_000))).mean()
             assert abs(rate - chance) < 5 * math.sqrt(chance * (1 - chance) / 1e5) + 1e-5
 
 

@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dp_sips.errors import UsageError
-from dp_sips.privacy import single
+from dp_sips.mechanisms import single
+from dp_sips.mechanisms.single import SingleRule, _tables
+from dp_sips.privacy.decide import toss
 from dp_sips.privacy.noise import Key, uniform
-from dp_sips.privacy.single import SingleRule, _tables
 from dp_sips.privacy.weights import UNIT
 
 epsilons = st.floats(0.02, 20)
@@ -67,7 +68,7 @@ class TestTable:
     def test_a_known_table(self) -> None:
         """π(1) = δ, π(2) = δ(1 + e^ε), as long as the second bound is far."""
         rule = SingleRule(1.0, 1e-5)
-        found = rule.probability(np.array([0, 1, 2, 10**6], dtype=np.uint64) * np.uint64(UNIT))
+        found, _ = rule.odds(np.array([0, 1, 2, 10**6], dtype=np.uint64) * np.uint64(UNIT))
         assert found.tolist() == pytest.approx([0, 1e-5, 1e-5 * (1 + np.e), 1.0], rel=1e-12)
 
     def test_a_rule_above_the_best_is_caught(self) -> None:
@@ -83,24 +84,24 @@ class TestRule:
     def test_median(self) -> None:
         rule = SingleRule(1.0, 1e-5)
         n = int(rule.median)
-        below, at = rule.probability(np.array([n - 1, n], dtype=np.uint64) * np.uint64(UNIT))
+        (below, at), _ = rule.odds(np.array([n - 1, n], dtype=np.uint64) * np.uint64(UNIT))
         assert below < 0.5 <= at
 
     def test_decides_as_often_as_it_says(self) -> None:
         """Within 7 deviations: a false alarm of 3e-12 for each of four entries."""
         rule, count = SingleRule(0.7, 1e-2), 200_000
         blocks = np.stack([np.arange(count, dtype=np.uint64)] * 2, axis=1)
-        bits = Key.fresh().scrambler("test")(blocks)
+        bits = Key.fresh().noise_of_round(0)(blocks)
         for users in (1, 3, int(rule.median), int(rule.median) + 3):
             weights = np.full(count, users * UNIT, dtype=np.uint64)
-            chance = rule.probability(weights[:1])[0]
-            found = int(rule.decide(weights, uniform(bits)).sum())
+            chance = rule.odds(weights[:1])[0][0]
+            found = int(toss(uniform(bits), *rule.odds(weights)).sum())
             assert abs(found - count * chance) <= 7 * np.sqrt(count * chance * (1 - chance)) + 7
 
     def test_none_and_all(self) -> None:
         rule, random = SingleRule(1.0, 0.1), np.random.default_rng().uniform(-0.5, 0.5, 1000)
-        assert not rule.decide(np.zeros(1000, dtype=np.uint64), random).any()
-        assert rule.decide(np.full(1000, 10**6 * UNIT, dtype=np.uint64), random).all()
+        assert not toss(random, *rule.odds(np.zeros(1000, dtype=np.uint64))).any()
+        assert toss(random, *rule.odds(np.full(1000, 10**6 * UNIT, dtype=np.uint64))).all()
 
     def test_extreme_epsilons(self, monkeypatch: pytest.MonkeyPatch) -> None:
         assert SingleRule(1e6, 1e-6).median == 2

@@ -13,8 +13,8 @@ from scipy import stats
 from scipy.special import ndtr
 
 from dp_sips import Mad, Mad2R, MemoryEngine, Sips, plan, select_partitions
-from dp_sips.chances import binomial
 from dp_sips.mechanisms import Cumulative
+from dp_sips.mechanisms.chances import binomial
 
 ALPHA = 1e-8
 # Half of a lattice step of 0.005 at each of two levels a round, times the density of a Gaussian.
