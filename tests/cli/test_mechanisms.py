@@ -146,7 +146,7 @@ class TestHistogram:
             ("word,count\njam,1\n", ("item", "public.csv")),
             ("item,count\njam,x\n", ("'count' must have whole numbers", "'x'")),
             ("item,count\njam,1.5\n", ("'count' must have whole numbers", "1.5")),
-            ("item,count\njam,-1\n", ("counts from 0 to", "-1", "jam")),
+            ("item,count\njam,-1\n", ("whole number from 0 to", "-1", "jam")),
             ("item,count\njam,\ntea,3\n", ("null",)),
         ],
         ids=str,

@@ -10,7 +10,10 @@ from dp_sips.cli import main
 
 ROOT = Path(__file__).parents[2]
 # The examples of docs/scale.md need clusters that are not here.
-PAGES = sorted({ROOT / "README.md", *(ROOT / "docs").glob("*.md")} - {ROOT / "docs" / "scale.md"})
+PAGES = sorted(
+    {ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")}
+    - {ROOT / "docs" / "scale.md"}
+)
 
 
 def fenced(page: Path) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""One user more moves what users pay in turns by a norm of at most 1: privacy/policy.py's theorem.
+"""The theorem of mechanisms/turns.py: an additional user moves payments by a norm of at most 1.
 
 Every check runs on both engines that take turns, on random neighbours, in integers. The broken
 variants at the end must be caught by the very same checks, or the checks have no power.

@@ -146,7 +146,11 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"rho": math.nan, "delta": 0.1}, "rho must be .* got nan"),
     *(({"epsilon": bad, "delta": 0.1}, f"epsilon must be .* got {bad!r}") for bad in (0, -1, "1")),
     ({"epsilon": math.inf, "delta": 0.1}, "epsilon must be .* got inf"),
-    ({"epsilon": 1e-12, "delta": 0.1}, "epsilon=1e-12 and delta=0.1 need so much noise"),
+    ({"epsilon": 1e-12, "delta": 0.1}, "epsilon must be above .*, got 1e-12"),
+    (
+        {"mechanism": "cumulative", "epsilon": 1e-6, "delta": 0.1},
+        "epsilon=1e-06 and delta=0.1 need more noise .* try max_items=100, or mechanism='sips'",
+    ),
     *(
         ({"rho": 1, "delta": 0.1, "max_items": bad}, f"max_items must be .* got {bad!r}")
         for bad in (0, -1, 2.5, "9", True)

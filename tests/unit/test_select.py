@@ -58,7 +58,7 @@ class TestKeys:
 
     @pytest.mark.parametrize("seed", [1.5, "4", True])
     def test_bad_seeds(self, seed: Any) -> None:
-        with pytest.raises(UsageError, match=f"seed must be a whole number, got {seed!r}"):
+        with pytest.raises(UsageError, match=f"seed must be a whole number .*, got {seed!r}"):
             select_partitions(DATA, seed=seed, insecure_test=True, **BUDGET)
 
 

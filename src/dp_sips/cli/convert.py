@@ -3,12 +3,13 @@
 import argparse
 from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from typing import Any
+from typing import Any, Final
 
 from dp_sips.cli.parser import Parser
 from dp_sips.cli.streams import emit, emit_json
 from dp_sips.errors import UsageError
-from dp_sips.privacy.budget import Budget
+from dp_sips.mechanisms import MECHANISMS
+from dp_sips.privacy.budget import Accounting, Budget
 
 _EXPLANATION = """\
 A release spends a budget: it is δ-approximate ρ-zCDP, the paper's statement. Here
@@ -25,10 +26,12 @@ examples:
 Beside --rho and --epsilon, --delta means --threshold-delta, as it does in
 dp-sips select --rho R --delta D."""
 
-_TRUE_OF = {
+GAUSSIAN: Final = [name for name, kind in MECHANISMS.items() if kind.noise == "Gaussian"]
+"""The mechanisms whose releases have the exact Gaussian curve."""
+
+_TRUE_OF: Final[dict[Accounting, str]] = {
     "zcdp": "by the paper's conversion, true of every release with this budget",
-    "gaussian": "by the exact Gaussian curve, true where all noise is Gaussian:\n"
-    f"{'':15}weighted-gaussian, sips, dpsu, mad and mad2r",
+    "gaussian": f"by the exact Gaussian curve, true of {', '.join(GAUSSIAN)}",
 }
 
 
@@ -95,7 +98,7 @@ def _budget(spent: Budget) -> str:
     return f"A release that is {spent.delta:g}-approximate {spent.rho:g}-zCDP"
 
 
-def _row(wanted: str, accounting: str, value: float) -> str:
+def _row(wanted: str, accounting: Accounting, value: float) -> str:
     return f"  {_rounded(value, up=wanted != 'rho'):<12} {_TRUE_OF[accounting]}"
 
 

@@ -40,7 +40,7 @@ def tokenized(feed: Feed, words: Words, progress: Progress) -> Feed:
 def _check(feed: Feed, item: pa.Field) -> None:
     if find_spec("nltk") is None:
         raise UsageError("texts need nltk, which is not installed: pip install 'dp-sips[text]'")
-    if hasattr(feed, "frame"):
+    if feed.frame is not None:
         raise UsageError(
             f"Spark reads {feed.label}, and does not take texts apart: write the words to a file "
             "with dp-sips tokenize first, and give Spark that"

@@ -71,15 +71,15 @@ class TestPayFavourites:
     ) -> None:
         order = random.sample(range(len(sets)), len(sets))
         size = 10 if of_items else sum(map(len, sets))
-        liking = [random.choice([0, 1, 2, 2**32 - 1]) for _ in range(size)]
+        counts = [random.choice([0, 1, 2, 2**32 - 1]) for _ in range(size)]
         weights, words = u64([0] * 10), [random.getrandbits(64) for _ in range(10 * by_word)]
         laid = laid_out(sets, order, most)
-        folds.pay_favourites(laid, weights, target, u32(liking), of_items, u64(words))
+        folds.pay_favourites(laid, weights, target, u32(counts), of_items, u64(words))
         expected = [0] * 10
         starts = np.cumsum([0, *map(len, sets)])
         for user in order:
             likes = {
-                item: liking[item if of_items else starts[user] + place]
+                item: counts[item if of_items else starts[user] + place]
                 for place, item in enumerate(sets[user][:most])
                 if expected[item] < target
             }

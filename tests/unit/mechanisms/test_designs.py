@@ -23,6 +23,7 @@ from dp_sips import (
     plan,
     select_partitions,
 )
+from dp_sips.mechanisms.turns import Favourite
 from dp_sips.privacy.guarantee import PointGuarantee, SamplerCost, cascade_loss
 from dp_sips.privacy.noise import SAMPLER_ERROR, SAMPLER_TAIL
 
@@ -213,7 +214,7 @@ class TestParameters:
 
     @pytest.mark.parametrize("count", [-1, 2**32, 1.5, True, None, "7"])
     def test_bad_counts(self, count: Any) -> None:
-        with pytest.raises(UsageError, match=f"got {count!r} for 'tea'"):
+        with pytest.raises(UsageError, match=rf"histogram\['tea'\] must be .* got {count!r}"):
             Gw(histogram={"jam": 1, "tea": count})
 
     def test_a_histogram_is_a_mapping(self) -> None:
@@ -229,12 +230,18 @@ class TestParameters:
             Gw(ties="users")
 
 
+def full(step: Any) -> float:
+    """Return the target as a weight."""
+    policy = step.policy
+    return float(policy.target if isinstance(policy, Favourite) else policy.full)
+
+
 class TestChances:
     @pytest.mark.parametrize("mechanism", [Dpsu(), PolicyLaplace(), Gw()])
     def test_of_an_item_that_is_all_its_users_have(self, mechanism: Any) -> None:
         made = plan(mechanism, epsilon=1.0, delta=1e-4)
         step = made.rounds[0]
-        weight = min(step.policy.target / 2**step.policy.unit_bits, 9)
+        weight = min(full(step), 9)
         noise: Any = stats.norm if isinstance(mechanism, Dpsu) else stats.laplace
         scale = step.sigma if isinstance(mechanism, Dpsu) else step.scale
         chance = made.release_probability(9)
@@ -269,7 +276,7 @@ class TestWords:
         if not isinstance(mechanism, Single):
             step = made.rounds[0]
             assert f"{step.threshold:.4f}" in words
-            assert f"{step.policy.target / 2**step.policy.unit_bits:.4f}" in words
+            assert f"{full(step):.4f}" in words
 
     @pytest.mark.parametrize("mechanism", [*FIELD, Gw(histogram=dict.fromkeys(range(5000), 1))])
     def test_certificates_are_json_of_a_decent_length(self, mechanism: Any) -> None:
