@@ -17,8 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
-from dp_sips import Guarantee, Round, Sips, WeightedGaussian, plan
+from dp_sips import Guarantee, Sips, WeightedGaussian, plan
 from dp_sips.engines.reference import ReferenceContributions
+from dp_sips.mechanisms.weighted_gaussian import GaussianRound
 from dp_sips.privacy.weights import UNIT
 
 Sets = list[list[tuple[object, ...]]]
@@ -28,7 +29,7 @@ EPSILONS = (0.01, 0.1, 0.3, 1.0, 2.0, 4.0)
 ROUNDING = 1e-13
 
 
-def histories(sets: Sets, rounds: tuple[Round, ...]) -> Histories:
+def histories(sets: Sets, rounds: tuple[GaussianRound, ...]) -> Histories:
     """Return the probability of each sequence of released sets."""
     if not rounds:
         return {(): 1.0}
@@ -57,7 +58,7 @@ def true_delta(one: Histories, other: Histories, epsilon: float) -> float:
     return max(excess(one, other), excess(other, one))
 
 
-def worst(sets: Sets, rounds: tuple[Round, ...], epsilon: float) -> float:
+def worst(sets: Sets, rounds: tuple[GaussianRound, ...], epsilon: float) -> float:
     """Return the true δ(ε) over all users that can be removed."""
     whole = histories(sets, rounds)
     kinds = {tuple(items) for items in sets}
@@ -146,7 +147,7 @@ class TestTightness:
     MADE = plan("weighted-gaussian", rho=0.2, delta=1e-3, max_items=1)
     SETS = staticmethod(lambda n: crowd({(0,): n}))
 
-    def worst_of_sizes(self, rounds: tuple[Round, ...], epsilon: float) -> float:
+    def worst_of_sizes(self, rounds: tuple[GaussianRound, ...], epsilon: float) -> float:
         return max(worst(self.SETS(n), rounds, epsilon) for n in range(2, 25))
 
     def test_a_novel_item_spends_the_thresholds_delta(self) -> None:

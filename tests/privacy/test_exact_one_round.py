@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
-from dp_sips import Dpsu, FoldRound, Gw, PolicyLaplace, Single, plan
+from dp_sips import Dpsu, Gw, PolicyLaplace, Single, plan
 from dp_sips.engines.reference import ReferenceContributions
 from dp_sips.mechanisms.dpsu import PolicyGaussianRound
 from dp_sips.mechanisms.gw import FavouriteRound
@@ -144,7 +144,7 @@ class TestTightness:
     def test_less_noise_is_caught(self, mechanism: Any) -> None:
         made = self.made(mechanism)
         step = made.rounds[0]
-        name = "sigma" if isinstance(step, FoldRound) else "scale"
+        name = "sigma" if isinstance(step, PolicyGaussianRound) else "scale"
         broken = replace(step, **{name: 0.8 * getattr(step, name)})
         assert self.worst_of_sizes(step, 1.0) <= 1e-3 + ROUNDING
         assert self.worst_of_sizes(broken, 1.0) > 1e-3

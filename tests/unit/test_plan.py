@@ -27,6 +27,7 @@ from dp_sips import (
     plan,
     select_partitions,
 )
+from dp_sips.mechanisms import MECHANISMS
 from dp_sips.mechanisms.base import EpsilonDelta
 from dp_sips.privacy.weights import UNIT, weight
 
@@ -283,3 +284,25 @@ def test_needs_neither_data_nor_arrow() -> None:
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+class TestSmallBudgets:
+    """Where the budget is too small for one mechanism, `auto` takes one that works."""
+
+    @pytest.mark.parametrize("epsilon", [1e-4, 0.005])
+    @pytest.mark.parametrize("max_items", [None, 10, 300])
+    def test_auto_finds_a_mechanism(self, epsilon: float, max_items: int | None) -> None:
+        made = plan(epsilon=epsilon, delta=1e-6, max_items=max_items)
+        assert made.mechanism.name == "sips"
+        assert made.guarantee.delta(epsilon=epsilon) <= 1e-6
+
+    @pytest.mark.parametrize("mechanism", ["auto", *MECHANISMS])
+    def test_a_delta_below_the_samplers_part(self, mechanism: str) -> None:
+        with pytest.raises(UsageError, match=r"delta must be above .* got 1e-300"):
+            plan(mechanism, epsilon=1, delta=1e-300)
+
+    def test_errors_show_what_was_typed(self) -> None:
+        with pytest.raises(
+            UsageError, match=r"at least 0\.0138 .* got 0\.01: try mechanism='sips'"
+        ):
+            plan("sips-rule", epsilon=0.01, delta=1e-6)

@@ -258,6 +258,7 @@ def _calibrated(
     A smaller ρ means more noise, hence more cells of the lattice and a larger cost: search until
     what was set aside is enough.
     """
+    asked.point(SamplerCost.of(len(schedule.shares), max_items))  # the least that it can be
     aside = SamplerCost(0.0, 0.0)
     while True:
         rho, thresholds = calibrate_evidence(*asked.point(aside), schedule, max_items)
