@@ -11,6 +11,7 @@ import pytest
 
 from dp_sips import MemoryEngine, select_partitions
 from dp_sips.engines.reference import ReferenceEngine
+from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.noise import Key
 from dp_sips.progress import Progress
 from dp_sips.sources import open_source
@@ -56,9 +57,10 @@ def by_verdict(contributions: Any, weights: Any) -> Histogram:
     found: Histogram = {}
     if hasattr(weights, "toArrow"):
         # Spark asks for verdicts in other processes: nothing noted there would come back.
-        from dp_sips.engines.spark.sums import added
+        from dp_sips.engines.spark.sums import add_up
+        from dp_sips.engines.spark.wire import payloads_of
 
-        sums = added(parcel.as_buffer() for parcel in weights.toArrow()["parcel"])
+        sums = add_up(payloads_of(weights.toArrow().to_batches()))
         return {
             block.tobytes(): int(weight)
             for block, weight in zip(sums.blocks, sums.weights, strict=True)
@@ -84,7 +86,9 @@ class Rounds:
     ) -> tuple[Histogram, Histogram]:
         """Return the weights of a first round, and of a second without the removed items."""
         source = open_source(data, **{"nulls": "error"} | options)
-        loaded = self.engine.load(source, max_items, Key.for_tests(seed), Progress(show=False))
+        loaded = self.engine.load(
+            source, Bounds(max_items), Key.for_tests(seed), Progress(show=False)
+        )
         first = by_verdict(loaded, loaded.weigh(max_items))
 
         def verdicts(blocks: Any, weights: Any) -> Any:
@@ -93,7 +97,7 @@ class Rounds:
 
         loaded.remove(loaded.decide(loaded.weigh(max_items), verdicts))
         second = by_verdict(loaded, loaded.weigh(max_items))
-        getattr(loaded, "close", lambda: None)()
+        loaded.close()
         return first, second
 
     def release(self, data: Any, **options: Any) -> Any:

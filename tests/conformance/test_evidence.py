@@ -1,7 +1,7 @@
 """Cumulative evidence on every engine: the same sets, the same evidence, the same release.
 
 Beside the engines stands a plain recomputation of the whole mechanism, from the definition in
-privacy/evidence.py and the noise of a test key.
+mechanisms/evidence.py and the noise of a test key.
 """
 
 import math
@@ -15,15 +15,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dp_sips import plan
-from dp_sips.engines.blocks import combine, value_blocks
+from dp_sips.engines.encoding import value_blocks
 from dp_sips.mechanisms import Cumulative
+from dp_sips.mechanisms.cumulative import EvidenceRound
+from dp_sips.mechanisms.evidence import STEP_BITS
 from dp_sips.privacy import bounding
-from dp_sips.privacy.decide import noise_for_round
-from dp_sips.privacy.evidence import STEP_BITS
-from dp_sips.privacy.noise import Key, gaussian
+from dp_sips.privacy.blocks import combine
+from dp_sips.privacy.bounding import Bounds
+from dp_sips.privacy.noise import Key, Purpose, gaussian
 from dp_sips.progress import Progress
-from dp_sips.rounds import EvidenceRound
-from dp_sips.running import run_round
 from dp_sips.sources import open_source
 
 SETTINGS = settings(
@@ -51,7 +51,7 @@ def crowd(items: int, users: int, seed: int) -> list[tuple[int, int]]:
 
 
 def block_of(item: Any, kind: Any, key: Key) -> Any:
-    scrambler = key.scrambler("long items")
+    scrambler = key.scrambler(Purpose.LONG_ITEMS)
     return combine([value_blocks(pa.array([item], kind), scrambler)], scrambler)[0]
 
 
@@ -66,7 +66,7 @@ def recomputed(
         held[user].add(item)
     sets = {}
     for user, items in held.items():
-        own = value_blocks(pa.array([user], pa.int64()), key.scrambler("long users"))
+        own = value_blocks(pa.array([user], pa.int64()), key.scrambler(Purpose.LONG_USERS))
         word = bounding.user_words(key, own)
         ranked = sorted(
             items,
@@ -83,7 +83,7 @@ def recomputed(
             left = [item for item in kept if item in active]
             for item in left:
                 weights[item] += math.floor(STEPS / math.sqrt(len(left))) / STEPS
-        noise = noise_for_round(key, index)
+        noise = key.noise_of_round(index)
         for item in list(active):
             drawn = float(gaussian(noise(blocks[item][None, :]))[0])
             rounded = round(step.sigma * drawn * STEPS) / STEPS
@@ -181,7 +181,7 @@ def test_any_evidence_stays_with_its_item(any_engine: Any) -> None:
     _, seen = recomputed(rows, made.rounds, key)
     names = {block_of(i, pa.int64(), key).tobytes(): i for _, i in rows}
     source = open_source(table(rows), user="u", item="i", nulls="error")
-    loaded = any_engine.engine.load(source, 4, key, Progress(show=False), cut=True)
+    loaded = any_engine.engine.load(source, Bounds(4, once=True), key, Progress(show=False))
     noted: dict[Any, list[float]] = defaultdict(list)
     for index, step in enumerate(made.rounds):
         assert isinstance(step, EvidenceRound)
@@ -198,7 +198,7 @@ def test_any_evidence_stays_with_its_item(any_engine: Any) -> None:
             return inner(weights, noting)
 
         loaded.decide_on_evidence = spy
-        run_round(loaded, step, noise_for_round(key, index))
+        step.run(loaded, key.noise_of_round(index))
         loaded.decide_on_evidence = inner
     assert set(noted) == set(seen)
     for item, values in seen.items():
@@ -210,7 +210,7 @@ def test_any_cut_keeps_the_first_in_bounding_order(max_items: int, any_engine: A
     """After the first of a user's items are dropped, nothing moves up."""
     rows = [(0, i) for i in range(12)]
     key = Key.for_tests(4)
-    user = bounding.user_words(key, value_blocks(pa.array([0]), key.scrambler("long users")))
+    user = bounding.user_words(key, value_blocks(pa.array([0]), key.scrambler(Purpose.LONG_USERS)))
     ranked = sorted(
         range(12),
         key=lambda i: int(
@@ -218,7 +218,7 @@ def test_any_cut_keeps_the_first_in_bounding_order(max_items: int, any_engine: A
         ),
     )
     source = open_source(table(rows), user="u", item="i", nulls="error")
-    loaded = any_engine.engine.load(source, max_items, key, Progress(show=False), cut=True)
+    loaded = any_engine.engine.load(source, Bounds(max_items, once=True), key, Progress(show=False))
 
     def release_all(blocks: Any, weights: Any, evidence: Any) -> Any:
         del blocks
@@ -237,9 +237,11 @@ def test_any_cut_keeps_the_first_in_bounding_order(max_items: int, any_engine: A
     assert len(loaded.released()) == max_items
 
     again = any_engine.engine.load(
-        open_source(table(rows), user="u", item="i", nulls="error"), max_items, key,
-        Progress(show=False), cut=True,
-    )  # fmt: skip
+        open_source(table(rows), user="u", item="i", nulls="error"),
+        Bounds(max_items, once=True),
+        key,
+        Progress(show=False),
+    )
     yes, no = again.decide_on_evidence(again.weigh(max_items), drop_all)
     again.remove(yes)
     again.drop(no)

@@ -9,7 +9,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dp_sips import Dpsu, Gw, MemoryEngine, PolicyLaplace, plan, select_partitions
-from dp_sips.engines.liking import public_liking
 from dp_sips.engines.reference import ReferenceEngine
 from dp_sips.privacy.noise import Key
 from dp_sips.progress import Progress
@@ -56,9 +55,7 @@ def paid(engine: Any, data: Any, made: Any, seed: int, **options: Any) -> dict[b
     """Return the weight of each item after all users have paid."""
     source = open_source(data, **({"nulls": "error"} | options))
     key = Key.for_tests(seed)
-    histogram = getattr(made.mechanism, "histogram", None)
-    liking = None if histogram is None else public_liking(histogram, source.item_schema, key)
-    loaded = engine.load(source, made.max_items, key, Progress(show=False), counts=made.counts)
+    loaded = engine.load(source, made.bounds, key, Progress(show=False))
     found: dict[bytes, int] = {}
 
     def note(blocks: Any, weights: Any) -> Any:
@@ -66,8 +63,9 @@ def paid(engine: Any, data: Any, made: Any, seed: int, **options: Any) -> dict[b
         found.update((blocks[row].tobytes(), int(weights[row])) for row in held)
         return weights > 0
 
-    loaded.decide(loaded.fold(made.rounds[0].policy, made.max_items, liking), note)
-    getattr(loaded, "close", lambda: None)()
+    pay = loaded.pay_favourites if made.mechanism.name == "gw" else loaded.pay_shares
+    loaded.decide(pay(made.rounds[0].policy, made.max_items), note)
+    loaded.close()
     return found
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from dp_sips import Cumulative, Sips, WeightedGaussian, select_partitions
 from dp_sips.engines.spark import SparkEngine
-from dp_sips.engines.spark.buckets import bucket_labels
-from dp_sips.privacy.noise import Key
+from dp_sips.engines.spark.wire import bucket_labels
+from dp_sips.privacy.noise import Key, Purpose
 
 SEED = 12345
 STAGE = "SparkListenerStageCompleted"
@@ -114,10 +114,9 @@ def live_pages(context: Any) -> list[str]:
 
 def secrets(key: Key) -> list[str]:
     """Return the key and all that is derived from it, in every spelling that a log could have."""
-    purposes = ["long users", "long items", "bounding users", "bounding items"]
-    purposes += [f"noise of round {n}" for n in range(3)]
+    purposes = [*Purpose, *(f"noise of round {n}" for n in range(3))]
     found = []
-    for secret in (key._secret, *map(key.derive, purposes)):
+    for secret in (key._secret, *map(key._derive, purposes)):
         found += [secret.hex(), base64.b64encode(secret).decode().rstrip("="), str(secret)]
         for start in range(0, len(secret), 8):
             word = int.from_bytes(secret[start : start + 8], "little")
