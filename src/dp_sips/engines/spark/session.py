@@ -159,7 +159,7 @@ def cut_lineage(frame: DataFrame, *, eager: bool) -> DataFrame:
 
 def _is_connect(spark: Any) -> bool:
     """Whether this is a session of Spark Connect, which has no Java side in this process."""
-    return not hasattr(spark, "_jsparkSession")
+    return not isinstance(spark, SparkSession)
 
 
 @contextmanager
