@@ -256,7 +256,7 @@ class SparkContributions(Contributions):
         self._removed, self._dropped = BlockSet.of(NO_BLOCKS), None
 
     def _run(self, verdicts: DataFrame) -> RoundResult:
-        """Run a round. Its result no longer needs what was cached for earlier rounds."""
+        """Run a round, after which stale tables are no longer needed."""
         with translated_errors():
             result = RoundResult.from_table(verdicts.toArrow())
         for table in self._stale:

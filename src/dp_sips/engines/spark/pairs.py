@@ -2,8 +2,8 @@
 
 A matrix of five rows: USER (the user's scrambled word) and TAG (the second word of the user's
 block), which together identify the user exactly, as the word is a bijection of the block's first
-word; RANK; and the item's block, LOW and HIGH. Sorted, a user's items are adjacent and in bounding
-order, and so are repeats.
+word; RANK; and the item's block, LOW and HIGH. In sorted pairs, a user's items are adjacent and in
+bounding order, and repeats are adjacent.
 """
 
 from collections.abc import Sequence

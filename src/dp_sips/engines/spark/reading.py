@@ -77,7 +77,7 @@ class PartitionReader:
     Attributes:
         label: The input's name in messages.
         schema: The user's column and the items', as the source has them.
-        nulls: What to do with nulls.
+        nulls: How nulls are treated.
         packed: Whether each row is a payload of rows (Arrow IPC) instead of a row.
     """
 
@@ -87,7 +87,7 @@ class PartitionReader:
     packed: bool
 
     def read(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Stream users and items, lists exploded, nulls settled."""
+        """Stream users and items, with lists exploded and nulls treated as the caller asked."""
         feed = Feed(
             self.label,
             self.schema,
@@ -139,5 +139,5 @@ def read_source(source: Source, master: str | None) -> tuple[DataFrame, Partitio
 
 
 def without_dictionary(column: pa.Array) -> pa.Array:
-    """Return a column with its dictionary, if it has one, decoded."""
+    """Return a column with its values in place of a dictionary's codes."""
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column

@@ -1,4 +1,4 @@
-"""The Spark session: found or started, cloned, and what else reaches into Spark's Java side."""
+"""The Spark session, found, started or cloned, and all else that touches Spark's Java side."""
 
 import os
 import re
@@ -164,7 +164,7 @@ def _is_connect(spark: Any) -> bool:
 
 @contextmanager
 def translated_errors() -> Iterator[None]:
-    """Raise an error of our own, where there is one, in place of Spark's long one."""
+    """Replace Spark's long errors by short ones of our own."""
     try:
         yield
     except JAVA_ERRORS as error:

@@ -1,7 +1,7 @@
 """From the blocks of released items back to their values.
 
-A block holds integers and short text itself. The values of hashed blocks are looked up in the
-data once more, for the released items alone.
+Blocks of integers and short text hold the value itself. The values of hashed blocks are looked up
+in the data, in a second pass over it, for the released items alone.
 """
 
 from collections.abc import Iterable, Iterator

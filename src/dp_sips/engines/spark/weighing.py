@@ -34,7 +34,7 @@ class WeighChunks:
         return (sums.to_batch(self.labels) for sums in self._sums(read_chunks(batches)))
 
     def _sums(self, chunks: Iterable[Chunk]) -> Iterator[Sums]:
-        """Weigh whole users chunk by chunk, and users who span chunks once all is known of them."""
+        """Weigh users chunk by chunk, and a user who spans chunks with the last of these."""
         spanning: Blocks | None = None  # the items that count so far of a user who spans chunks
         for chunk in chunks:
             removed = np.zeros(len(chunk.blocks), dtype=np.bool_)
@@ -96,7 +96,7 @@ def _find_common(chunk: Chunk, items: BlockSet) -> Integers:
 
 @dataclass(frozen=True)
 class SignalItems:
-    """The pass over sums of weights that computes the items' signals; most are 0 and not sent."""
+    """The pass over sums of weights that computes the items' signals; zeros are not sent."""
 
     signal: Signal
 
