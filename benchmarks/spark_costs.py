@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812 (as all of Spark's users ca
 from spark_cluster import cluster
 
 from dp_sips.engines.spark import SparkEngine
-from dp_sips.engines.spark.packing import unpack
+from dp_sips.engines.spark.wire import payloads_of, unpack
 from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.noise import Key
 from dp_sips.progress import Progress
@@ -95,12 +95,12 @@ def _measure(folder: Path, rows: int) -> Run:
 
 
 def _first_round(frame: DataFrame) -> int:
-    """Load and weigh as a run does, and count the partial sums that meet by item."""
+    """Load and weigh as a run does, and count the partial sums that are shuffled by item."""
     source = open_source(frame, user="user", item="item", nulls="error")
     loaded = SparkEngine().load(source, Bounds(100), Key.fresh(), Progress(show=False))
-    parcels = loaded.weigh(100).toArrow()["parcel"]
+    batches = loaded.weigh(100).toArrow().to_batches()
     loaded.close()
-    return sum(len(unpack(parcel.as_buffer())[0]) for parcel in parcels)
+    return sum(len(unpack(payload)[0]) for payload in payloads_of(batches))
 
 
 def _sizes(frame: DataFrame) -> tuple[int, int, int]:

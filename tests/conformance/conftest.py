@@ -57,9 +57,10 @@ def by_verdict(contributions: Any, weights: Any) -> Histogram:
     found: Histogram = {}
     if hasattr(weights, "toArrow"):
         # Spark asks for verdicts in other processes: nothing noted there would come back.
-        from dp_sips.engines.spark.sums import added
+        from dp_sips.engines.spark.sums import add_up
+        from dp_sips.engines.spark.wire import payloads_of
 
-        sums = added(parcel.as_buffer() for parcel in weights.toArrow()["parcel"])
+        sums = add_up(payloads_of(weights.toArrow().to_batches()))
         return {
             block.tobytes(): int(weight)
             for block, weight in zip(sums.blocks, sums.weights, strict=True)

@@ -13,7 +13,7 @@ from pyspark import RDD
 
 from dp_sips import Cumulative, InputError, UsageError, select_partitions
 from dp_sips.engines.spark import SparkEngine
-from dp_sips.engines.spark.engine import SparkContributions
+from dp_sips.engines.spark.contributions import SparkContributions
 
 TEST: dict[str, Any] = {
     "rho": 0.5, "delta": 0.01, "seed": 1, "insecure_test": True, "mechanism": "weighted-gaussian",
@@ -193,17 +193,17 @@ def test_other_values_in_the_second_reading(spark: Any) -> None:
 
 
 def test_no_join_after_the_last_round(spark: Any, monkeypatch: Any) -> None:
-    layouts = []
-    lay_out = SparkContributions._lay_out
+    shuffles = []
+    shuffle_by_user = SparkContributions._shuffle_by_user
 
     def counted(self: Any, *rules: Any) -> None:
-        layouts.append(1)
-        lay_out(self, *rules)
+        shuffles.append(1)
+        shuffle_by_user(self, *rules)
 
-    monkeypatch.setattr(SparkContributions, "_lay_out", counted)
+    monkeypatch.setattr(SparkContributions, "_shuffle_by_user", counted)
     frame = spark.createDataFrame(words())
     select_partitions(frame, engine=SparkEngine(broadcast_items=0), **NAMES, **TEST)
-    assert len(layouts) == 1
+    assert len(shuffles) == 1
 
 
 def test_many_found_items_leave_by_a_join(spark: Any) -> None:

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from dp_sips import select_partitions
-from dp_sips.engines.spark import engine as spark_engine
-from dp_sips.engines.spark import parcels
+from dp_sips.engines.spark.contributions import SparkContributions
+from dp_sips.engines.spark.wire import SHUFFLE_SCHEMA
 
 OPTIONS: dict[str, Any] = {
     "user": "u", "item": "i", "rho": 0.5, "delta": 0.01, "mechanism": "sips", "max_items": 5,
@@ -34,7 +34,7 @@ def expected() -> Any:
 
 def test_lost_cache_blocks(spark: Any, monkeypatch: Any) -> None:
     """Before each round, all that is cached is thrown away and has to be computed again."""
-    weigh = spark_engine.SparkContributions.weigh
+    weigh = SparkContributions.weigh
     lost = []
 
     def forgetful(self: Any, *rules: int) -> Any:
@@ -43,7 +43,7 @@ def test_lost_cache_blocks(spark: Any, monkeypatch: Any) -> None:
             lost.append(held)
         return weigh(self, *rules)
 
-    monkeypatch.setattr(spark_engine.SparkContributions, "weigh", forgetful)
+    monkeypatch.setattr(SparkContributions, "weigh", forgetful)
     assert released(spark.createDataFrame(data()).repartition(4)) == expected()
     assert lost
 
@@ -52,7 +52,7 @@ def test_a_worker_dies_in_the_middle_of_a_round(
     cluster: Any, spark: Any, monkeypatch: Any, tmp_path: Path
 ) -> None:
     """Kill −9, while tasks of the second round run: they wait for it."""
-    weigh = spark_engine.SparkContributions.weigh
+    weigh = SparkContributions.weigh
     running, dead = tmp_path / "running", tmp_path / "dead"
     rounds = count(1)
 
@@ -64,7 +64,7 @@ def test_a_worker_dies_in_the_middle_of_a_round(
 
     def observed(self: Any, *rules: int) -> Any:
         sums = weigh(self, *rules)
-        return sums.mapInArrow(wait, parcels.SCHEMA) if next(rounds) == 2 else sums
+        return sums.mapInArrow(wait, SHUFFLE_SCHEMA) if next(rounds) == 2 else sums
 
     def murder() -> None:
         while not running.exists():
@@ -72,7 +72,7 @@ def test_a_worker_dies_in_the_middle_of_a_round(
         cluster.kill(0)
         dead.touch()
 
-    monkeypatch.setattr(spark_engine.SparkContributions, "weigh", observed)
+    monkeypatch.setattr(SparkContributions, "weigh", observed)
     frame = spark.createDataFrame(data()).repartition(4)
     wanted = expected()
     murderer = threading.Thread(target=murder)

@@ -11,7 +11,7 @@ import pytest
 
 from dp_sips import Cumulative, Sips, WeightedGaussian, select_partitions
 from dp_sips.engines.spark import SparkEngine
-from dp_sips.engines.spark.buckets import bucket_labels
+from dp_sips.engines.spark.wire import bucket_labels
 from dp_sips.privacy.noise import Key, Purpose
 
 SEED = 12345

@@ -1,4 +1,4 @@
-"""Sets of blocks, in the order in which they fall into buckets."""
+"""Sets of blocks, sorted by hash: the order in which they fall into buckets."""
 
 from dataclasses import dataclass
 from typing import Final, Self
@@ -7,44 +7,42 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_sips.engines.memory import kernels
-from dp_sips.privacy.arrays import Blocks
+from dp_sips.privacy.arrays import Blocks, Integers, Words
 from dp_sips.privacy.bounding import mix
 
-Words = NDArray[np.uint64]
-_HALF = np.uint64(32)
 NO_BLOCKS: Final[Blocks] = np.empty((0, 2), dtype=np.uint64)
 
 
 @dataclass(frozen=True)
 class BlockSet:
-    """Distinct blocks, sorted by a word of each: few of them, mostly none, share a word."""
+    """Distinct blocks, sorted by their hashes; few blocks, usually none, share a hash."""
 
     blocks: Blocks
 
     @classmethod
     def of(cls, blocks: Blocks) -> Self:
         """Sort distinct blocks."""
-        return cls(blocks[np.argsort(words_of(blocks))])
+        return cls(blocks[np.argsort(hash_blocks(blocks))])
 
     def __len__(self) -> int:
         return len(self.blocks)
 
-    def places(self, blocks: Blocks) -> NDArray[np.int64]:
-        """Return where each block is in the set, or −1."""
+    def find(self, blocks: Blocks) -> Integers:
+        """Return the position of each block in the set, or −1."""
         found = np.full(len(blocks), -1, dtype=np.int64)
         if not len(self):
             return found
-        words = words_of(self.blocks)
-        first = np.searchsorted(words, words_of(blocks))
-        for step in range(_longest_run(words)):
-            near = np.minimum(first + step, len(self) - 1)
-            hits = (self.blocks[near] == blocks).all(axis=1)
-            found[hits] = near[hits]
+        hashes = hash_blocks(self.blocks)
+        first = np.searchsorted(hashes, hash_blocks(blocks))
+        for step in range(_longest_run(hashes)):
+            candidates = np.minimum(first + step, len(self) - 1)
+            hits = (self.blocks[candidates] == blocks).all(axis=1)
+            found[hits] = candidates[hits]
         return found
 
 
-def numbered(blocks: Blocks) -> tuple[Blocks, NDArray[np.uint32]]:
-    """Return the distinct blocks, in the order of a set, and the place of each block among them."""
+def number_blocks(blocks: Blocks) -> tuple[Blocks, NDArray[np.uint32]]:
+    """Return the distinct blocks, sorted as in a `BlockSet`, and the number of each block there."""
     if not len(blocks):
         return blocks, np.empty(0, dtype=np.uint32)
     shard = kernels.Shard(0, 1, 2, 0)
@@ -52,25 +50,20 @@ def numbered(blocks: Blocks) -> tuple[Blocks, NDArray[np.uint32]]:
     numbers = np.empty(len(blocks), dtype=np.uint32)
     firsts = np.empty(len(blocks) + 1, dtype=np.uint32)
     count = shard.number(blocks, distinct, numbers, firsts)
-    order = np.argsort(words_of(distinct[:count]))
-    places = np.empty(count, dtype=np.uint32)
-    places[order] = np.arange(count, dtype=np.uint32)
-    return distinct[order], places[numbers]
+    order = np.argsort(hash_blocks(distinct[:count]))
+    positions = np.empty(count, dtype=np.uint32)
+    positions[order] = np.arange(count, dtype=np.uint32)
+    return distinct[order], positions[numbers]
 
 
-def words_of(blocks: Blocks) -> Words:
-    """Return the word of each block."""
+def hash_blocks(blocks: Blocks) -> Words:
+    """Return a 64-bit hash of each block, not a cryptographic one."""
     return mix(blocks[:, 0] ^ mix(blocks[:, 1]))
 
 
-def buckets_of(words: Words, count: int) -> Words:
-    """Return in which of `count` buckets each word falls: ranges of words, of the same size."""
-    return (words >> _HALF) * np.uint64(count) >> _HALF
-
-
-def _longest_run(words: Words) -> int:
-    """Return how many of these sorted words are the same, at the most."""
+def _longest_run(hashes: Words) -> int:
+    """Return the length of the longest run of equal values in these sorted hashes."""
     length = 1
-    while (words[length:] == words[:-length]).any():
+    while (hashes[length:] == hashes[:-length]).any():
         length += 1
     return length

@@ -1,4 +1,4 @@
-"""The Spark session to run in: the one that is there, or a new one, once that can work."""
+"""The Spark session, found, started or cloned, and all else that touches Spark's Java side."""
 
 import os
 import re
@@ -10,16 +10,33 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import RDD
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-from dp_sips.errors import UsageError
+from dp_sips.errors import DpSipsError, InputError, UsageError
+
+JAVA_ERRORS: Final = (PySparkException, Py4JError)
+"""PySpark translates some of Java's errors and passes others on."""
 
 _JAVA: Final = 17
 _SECONDS: Final = 5
+
+_PARTITIONS: Final = "spark.sql.shuffle.partitions"
+_ADAPTIVE: Final = "spark.sql.adaptive.enabled"
+_BYPASS: Final = 200
+"""Up to this number of partitions, a task writes a file for each of them, which takes longer."""
+
+_PARTITION_SIZE: Final = "16m"
+"""What a task should get after a shuffle: two million pairs, so that it merges none on disk."""
+
+_OWN_ERROR: Final = re.compile(r"dp_sips\.errors\.(InputError|UsageError): ([^\n]*)")
+_NO_MODULE: Final = re.compile(r"ModuleNotFoundError: No module named '(\w+)'")
+_HEADERS: Final = "CSV header does not conform to the schema"
 
 
 def find_session(master: str | None) -> SparkSession:
@@ -31,25 +48,25 @@ def find_session(master: str | None) -> SparkSession:
     master = master or "local[*]"
     _check_master(master)
     if master.startswith("local"):
-        # Spark would take the first python3 of the path, which need not be this one.
+        # Otherwise Spark takes the first python3 of the path, which may be another one.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("dp-sips").master(master)
     builder = builder.config("spark.ui.showConsoleProgress", "false")
-    with _java_speaks_when_asked():
+    with _quiet_java():
         return builder.config("spark.log.level", "OFF").getOrCreate()
 
 
 @contextmanager
-def _java_speaks_when_asked() -> Iterator[None]:
-    """Start Java with a file for its stderr: what it says there matters only if it fails."""
-    with tempfile.TemporaryFile() as said:
+def _quiet_java() -> Iterator[None]:
+    """Start Java with its stderr in a file, which is read only if the start fails."""
+    with tempfile.TemporaryFile() as output:
         stderr = os.dup(2)
-        os.dup2(said.fileno(), 2)
+        os.dup2(output.fileno(), 2)
         try:
             yield
         except PySparkException as error:
-            said.seek(0)
-            last = said.read().decode(errors="replace").strip().splitlines()[-1:]
+            output.seek(0)
+            last = output.read().decode(errors="replace").strip().splitlines()[-1:]
             raise UsageError(f"Spark did not start: {''.join(last) or error}") from error
         finally:
             os.dup2(stderr, 2)
@@ -64,17 +81,17 @@ def _check_java() -> None:
         raise UsageError(
             f"Spark needs Java, and there is none{f' at {java}' if java else ''}: {fix}"
         )
-    said = subprocess.run(  # noqa: S603 (the program that Spark is about to run)
+    output = subprocess.run(  # noqa: S603 (the program that Spark is about to run)
         [java, "-version"], capture_output=True, text=True, check=False
     ).stderr
-    version = re.search(r'version "(?:1\.)?(\d+)', said)
+    version = re.search(r'version "(?:1\.)?(\d+)', output)
     if version is None or int(version[1]) < _JAVA:
-        found = said.splitlines()[0] if said else "no version"
+        found = output.splitlines()[0] if output else "no version"
         raise UsageError(f"Spark needs Java {_JAVA} or later, and {java} says {found}: {fix}")
 
 
 def _check_master(master: str) -> None:
-    """Knock at each address of a standalone cluster: Spark itself would wait for minutes."""
+    """Try each address of a standalone cluster: Spark itself would wait for minutes."""
     if not master.startswith("spark://"):
         return
     addresses = master.removeprefix("spark://").split(",")
@@ -84,8 +101,94 @@ def _check_master(master: str) -> None:
 
 def _answers(address: str) -> bool:
     try:
-        place = urlsplit(f"//{address}")
-        with socket.create_connection((place.hostname or "", place.port or 7077), _SECONDS):
+        parts = urlsplit(f"//{address}")
+        with socket.create_connection((parts.hostname or "", parts.port or 7077), _SECONDS):
             return True
     except (OSError, ValueError):
         return False
+
+
+def in_cloned_session(frame: DataFrame) -> DataFrame:
+    """Return the same table in a clone of its session: same cluster and cache, its own settings.
+
+    Spark Connect cannot clone sessions: there, the caller's settings are used as they are.
+    """
+    spark: Any = frame.sparkSession
+    if _is_connect(spark):
+        return frame
+    to_df = RDD.toDF  # a new session replaces it
+    clone: Any = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())  # noqa: SLF001
+    RDD.toDF = to_df  # type: ignore[method-assign]
+    # Let Spark coalesce the partitions of persisted tables by size, as it does for others.
+    clone.conf.set("spark.sql.optimizer.canChangeCachedPlanOutputPartitioning", "true")
+    clone.conf.set("spark.sql.adaptive.advisoryPartitionSizeInBytes", _PARTITION_SIZE)
+    if _BYPASS // 4 < shuffle_partitions(spark) <= _BYPASS:
+        clone.conf.set(_PARTITIONS, str(_BYPASS + 1))
+    plan = frame._jdf.queryExecution().logical()  # noqa: SLF001
+    dataset = spark._jvm.org.apache.spark.sql.classic.Dataset  # noqa: SLF001
+    return DataFrame(dataset.ofRows(clone._jsparkSession, plan), clone)  # noqa: SLF001
+
+
+def shuffle_partitions(spark: SparkSession) -> int:
+    """Return the number of partitions that a shuffle starts with."""
+    setting = spark.conf.get(_PARTITIONS, "200") or "200"
+    return int(setting) if setting.isdigit() else 200
+
+
+def cut_lineage(frame: DataFrame, *, eager: bool) -> DataFrame:
+    """Return a persisted table as a plain scan, without the plan that made it.
+
+    Spark prints that plan in every later plan, twice: after twelve rounds, four thousand times.
+    Lost blocks are still recomputed. (Spark Connect has no way to do this.)
+
+    All stages up to the plan's last shuffle run now. The last stage runs now if `eager`, and
+    otherwise within the first job that reads the table, which saves a job.
+    """
+    spark: Any = frame.sparkSession
+    if _is_connect(spark):
+        return frame
+    adaptive = spark.conf.get(_ADAPTIVE)
+    if not eager:
+        spark.conf.set(_ADAPTIVE, "false")  # for this scan alone, which has no shuffle
+    java: Any = frame.select("*")._jdf  # noqa: SLF001 (a new query, which finds the cached table)
+    rows, schema = java.queryExecution().toRdd(), java.schema()
+    spark.conf.set(_ADAPTIVE, adaptive)
+    scan = spark._jsparkSession.internalCreateDataFrame(rows, schema, False)  # noqa: FBT003, SLF001
+    return DataFrame(scan, spark)
+
+
+def _is_connect(spark: Any) -> bool:
+    """Whether this is a session of Spark Connect, which has no Java side in this process."""
+    return not isinstance(spark, SparkSession)
+
+
+@contextmanager
+def translated_errors() -> Iterator[None]:
+    """Replace Spark's long errors by short ones of our own."""
+    try:
+        yield
+    except JAVA_ERRORS as error:
+        raise _translate(error) from error
+
+
+def _translate(error: Exception) -> Exception:
+    text = str(error)
+    if own := _OWN_ERROR.search(text):
+        kind = InputError if own[1] == "InputError" else UsageError
+        return kind(own[2])
+    if missing := _NO_MODULE.search(text):
+        return UsageError(
+            f"Spark's workers have no Python package {missing[1]!r}: install dp-sips[spark] on "
+            "every node, or ship an environment with spark.archives"
+        )
+    if _HEADERS in text:
+        return InputError(
+            "the CSV files have different headers: Spark needs the same columns in the same order"
+        )
+    return DpSipsError(f"Spark failed: {first_line(error)}")
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of Spark's own message."""
+    message = error.java_exception.toString() if isinstance(error, Py4JJavaError) else str(error)
+    return str(message).partition("\n")[0]

@@ -1,11 +1,12 @@
 """From the blocks of released items back to their values.
 
-Integers and short text are in the block itself. Of what is hashed, the values are looked up in the
-data once more, for the released items alone.
+Blocks of integers and short text hold the value itself. The values of hashed blocks are looked up
+in the data, in a second pass over it, for the released items alone.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -13,36 +14,38 @@ from numpy.typing import NDArray
 
 from dp_sips.engines import encoding
 from dp_sips.engines.spark.block_sets import BlockSet
-from dp_sips.engines.spark.parcels import Rows, item_blocks, packed
-from dp_sips.engines.spark.worker_key import WorkerKey
-from dp_sips.privacy.arrays import Blocks
+from dp_sips.engines.spark.loading import item_blocks
+from dp_sips.engines.spark.reading import PartitionReader, without_dictionary
+from dp_sips.engines.spark.wire import Labels, WorkerKey, payloads_of, shuffle_rows, to_ipc
+from dp_sips.privacy.arrays import Blocks, Integers
 from dp_sips.privacy.blocks import INTEGER, LONGEST, NULL
 
-_LAST_BYTE = np.uint64(56)
+_LAST_BYTE: Final = np.uint64(56)
 
 
-def split(blocks: Blocks, schema: pa.Schema) -> tuple[Blocks, Blocks]:
-    """Return the blocks that hold their value, and those that do not."""
+def split_hashed(blocks: Blocks, schema: pa.Schema) -> tuple[Blocks, Blocks]:
+    """Return the blocks that hold their values, and the hashed ones."""
     kind = encoding.plain_type(schema.field(0).type)
     if len(schema) > 1 or pa.types.is_decimal(kind):
         return blocks[:0], blocks
     last = blocks[:, 1] >> _LAST_BYTE
-    within = (last <= LONGEST) | (blocks[:, 1] == INTEGER) | (blocks[:, 1] == NULL)
-    return blocks[within], blocks[~within]
+    plain = (last <= LONGEST) | (blocks[:, 1] == INTEGER) | (blocks[:, 1] == NULL)
+    return blocks[plain], blocks[~plain]
 
 
-def unblocked(blocks: Blocks, kind: pa.DataType) -> pa.Array:
+def decode_blocks(blocks: Blocks, kind: pa.DataType) -> pa.Array:
     """Return the values that blocks hold."""
     kind = encoding.plain_type(kind)
     nulls = blocks[:, 1] == NULL
     if encoding.is_integer_like(kind):
         values = encoding.integers_from_words(np.ascontiguousarray(blocks[:, 0]), kind)
     else:
-        values = _texts(blocks, np.where(nulls, 0, blocks[:, 1] >> _LAST_BYTE)).cast(kind)
+        lengths = np.where(nulls, 0, blocks[:, 1] >> _LAST_BYTE)
+        values = _decode_text(blocks, lengths).cast(kind)
     return pa.compute.if_else(pa.array(nulls), pa.scalar(None, kind), values)
 
 
-def _texts(blocks: Blocks, lengths: NDArray[np.uint64]) -> pa.Array:
+def _decode_text(blocks: Blocks, lengths: NDArray[np.uint64]) -> pa.Array:
     letters = np.ascontiguousarray(blocks).view(np.uint8).reshape(-1, 16)
     data = letters[np.arange(16) < lengths[:, None]]
     offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
@@ -51,60 +54,56 @@ def _texts(blocks: Blocks, lengths: NDArray[np.uint64]) -> pa.Array:
 
 
 @dataclass(frozen=True, repr=False)
-class LookUp:
-    """The last pass: the values of found items, once for each batch, cut by bucket of items."""
+class LookUpValues:
+    """The last pass over the data: the values of hashed blocks, as payloads by bucket of items."""
 
-    rows: Rows
+    reader: PartitionReader
     key: WorkerKey
-    found: BlockSet
-    labels: NDArray[np.int32]
+    blocks: BlockSet
+    labels: Labels
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Stream parcels of values."""
-        for batch in self.rows.read(batches):
+        """Stream rows of `SHUFFLE_SCHEMA`, with each value once for each batch of the input."""
+        for batch in self.reader.read(batches):
             columns = batch.columns[1:]
             blocks = item_blocks(columns, self.key)
-            rows = np.flatnonzero(self.found.places(blocks) >= 0)
+            rows = np.flatnonzero(self.blocks.find(blocks) >= 0)
             if len(rows):
-                yield self._parcels(columns, blocks, rows)
+                yield self._payloads(columns, blocks, rows)
 
-    def _parcels(
-        self, columns: list[pa.Array], blocks: Blocks, rows: NDArray[np.int64]
-    ) -> pa.RecordBatch:
+    def _payloads(self, columns: list[pa.Array], blocks: Blocks, rows: Integers) -> pa.RecordBatch:
         rows = rows[np.unique(blocks[rows], axis=0, return_index=True)[1]]
-        places = self.labels[blocks[rows, 0] % np.uint64(len(self.labels))]
-        cargo = []
-        present = np.unique(places)
-        for label in present:
-            mine = rows[places == label]
-            cargo.append(packed(_valued(columns, blocks, mine)))
-        arrays = [pa.array(present), pa.array(cargo, pa.binary())]
-        return pa.RecordBatch.from_arrays(arrays, names=["bucket", "parcel"])
+        buckets = self.labels[blocks[rows, 0] % np.uint64(len(self.labels))]
+        present = np.unique(buckets)
+        parts = [_blocks_and_values(columns, blocks, rows[buckets == one]) for one in present]
+        return shuffle_rows(present, list(map(to_ipc, parts)))
 
 
-def _valued(columns: list[pa.Array], blocks: Blocks, rows: NDArray[np.int64]) -> pa.RecordBatch:
-    """Return a batch of blocks, as low and high, and of values."""
-    chosen = [decoded(column.take(pa.array(rows))) for column in columns]
+def _blocks_and_values(columns: list[pa.Array], blocks: Blocks, rows: Integers) -> pa.RecordBatch:
+    """Return a batch of two columns for the blocks, low and high, and the columns of values."""
+    values = [without_dictionary(column.take(pa.array(rows))) for column in columns]
     words = [pa.array(np.ascontiguousarray(word)) for word in blocks[rows].T]
-    names = [str(n) for n in range(len(words) + len(chosen))]
-    return pa.RecordBatch.from_arrays([*words, *chosen], names=names)
+    names = [str(n) for n in range(len(words) + len(values))]
+    return pa.RecordBatch.from_arrays([*words, *values], names=names)
 
 
-def decoded(column: pa.Array) -> pa.Array:
-    """Return a column without a dictionary."""
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-
-
-def once(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Keep the first of each value of a bucket."""
+def drop_repeated_values(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Keep the first occurrence of each block in a bucket, and its value."""
     seen: set[bytes] = set()
-    for batch in batches:
-        for parcel in batch.column("parcel"):
-            for piece in pa.ipc.open_stream(parcel.as_buffer()):
-                names = np.stack([np.asarray(piece.column(n)) for n in (0, 1)], axis=1)
-                rows = [n for n, name in enumerate(names) if name.tobytes() not in seen]
-                seen.update(names[n].tobytes() for n in rows)
-                if rows:
-                    cargo = packed(piece.take(pa.array(rows)))
-                    arrays = [pa.array([0], pa.int32()), pa.array([cargo], pa.binary())]
-                    yield pa.RecordBatch.from_arrays(arrays, names=["bucket", "parcel"])
+    for payload in payloads_of(batches):
+        for part in pa.ipc.open_stream(payload):
+            blocks = np.stack([np.asarray(part.column(n)) for n in (0, 1)], axis=1)
+            rows = [n for n, block in enumerate(blocks) if block.tobytes() not in seen]
+            seen.update(blocks[n].tobytes() for n in rows)
+            if rows:
+                yield shuffle_rows([0], [to_ipc(part.take(pa.array(rows)))])
+
+
+def read_values(payloads: Iterable[pa.RecordBatch], schema: pa.Schema) -> list[pa.Array]:
+    """Return the columns of the values in payloads of `LookUpValues`, in the types of `schema`."""
+    batches = [batch for one in payloads_of(payloads) for batch in pa.ipc.open_stream(one)]
+    if not batches:
+        return [pa.array([], encoding.plain_type(kind)) for kind in schema.types]
+    columns = pa.Table.from_batches(batches).combine_chunks().columns[2:]
+    kinds = map(encoding.plain_type, schema.types)
+    return [column.combine_chunks().cast(k) for column, k in zip(columns, kinds, strict=True)]

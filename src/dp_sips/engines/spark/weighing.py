@@ -1,85 +1,166 @@
-"""The passes over chunks: a round's weights, and what is left of a chunk when items are gone."""
+"""Passes over chunks: partial sums of weights, signals and spread weights, and smaller chunks."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Final, Self
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from dp_sips.engines.memory import kernels
-from dp_sips.engines.spark.block_sets import BlockSet
-from dp_sips.engines.spark.chunks import Chunk, chunks_of
-from dp_sips.engines.spark.sums import Sums, to_batch
-from dp_sips.privacy.arrays import Blocks
+from dp_sips.engines.memory.weighing import add_split, counted, pieces
+from dp_sips.engines.spark.block_sets import NO_BLOCKS, BlockSet
+from dp_sips.engines.spark.chunks import Chunk, read_chunks
+from dp_sips.engines.spark.sums import Sums, add_up
+from dp_sips.engines.spark.wire import Labels, pack, payloads_of, unpack
+from dp_sips.privacy.arrays import Blocks, Bools, Integers
+from dp_sips.privacy.contributions import Signal, Split
 from dp_sips.privacy.weights import weight, weight_table
+
+SIGNAL_SCHEMA: Final = "payload binary"
 
 
 @dataclass(frozen=True)
-class Weigh:
-    """One round's pass: the sum of weights for each item of a chunk, in parcels."""
+class WeighChunks:
+    """A round's pass: the sum of weights for each item of a chunk."""
 
     removed: BlockSet
     max_items: int
     step_bits: int
-    labels: NDArray[np.int32]
+    labels: Labels
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Stream parcels of sums for chunks of one Spark partition."""
-        return (to_batch(self.labels, sums) for sums in self._sums(chunks_of(batches)))
+        """Stream rows of `SHUFFLE_SCHEMA` for the chunks of one Spark partition."""
+        return (sums.to_batch(self.labels) for sums in self._sums(read_chunks(batches)))
 
     def _sums(self, chunks: Iterable[Chunk]) -> Iterator[Sums]:
-        open_user: Blocks | None = None
+        """Weigh users chunk by chunk, and a user who spans chunks with the last of these."""
+        spanning: Blocks | None = None  # the items that count so far of a user who spans chunks
         for chunk in chunks:
             removed = np.zeros(len(chunk.blocks), dtype=np.bool_)
-            removed[_places(chunk, self.removed)] = True
+            removed[_find_common(chunk, self.removed)] = True
             first, stop = 0, len(chunk.ends)
-            if open_user is not None:
-                open_user = self._more(open_user, chunk, 0, removed)
+            if spanning is not None:
+                spanning = self._extend(spanning, chunk, 0, removed)
                 first = 1
-                if stop > 1 or not chunk.goes_on:
-                    yield self._sums_of_one(open_user)
-                    open_user = None
-            if chunk.goes_on and first < stop:
+                if stop > 1 or not chunk.continues:
+                    yield self._weigh_one(spanning)
+                    spanning = None
+            if chunk.continues and first < stop:
                 stop -= 1
-                open_user = self._more(np.empty((0, 2), np.uint64), chunk, stop, removed)
-            weights = np.zeros(len(chunk.blocks), dtype=np.uint64)
-            bits = np.packbits(removed, bitorder="little")
-            table = weight_table(min(self.max_items, chunk.longest), self.step_bits)
-            kernels.add_weights(chunk.items, chunk.ends, bits, table, weights, first, stop)
-            held = np.flatnonzero(weights)
-            yield Sums.of_weights(chunk.blocks[held], weights[held])
+                spanning = self._extend(NO_BLOCKS, chunk, stop, removed)
+            yield self._weigh(chunk, removed, first, stop)
 
-    def _sums_of_one(self, counted: Blocks) -> Sums:
+    def _weigh(self, chunk: Chunk, removed: Bools, first: int, stop: int) -> Sums:
+        """Return the sums of what some of a chunk's users give."""
+        weights = np.zeros(len(chunk.blocks), dtype=np.uint64)
+        bits = np.packbits(removed, bitorder="little")
+        table = weight_table(min(self.max_items, chunk.longest), self.step_bits)
+        kernels.add_weights(chunk.items, chunk.ends, bits, table, weights, first, stop)
+        return Sums.of_weights(chunk.blocks, weights)
+
+    def _weigh_one(self, items: Blocks) -> Sums:
         """Return what one user gives to the items that count."""
-        weights = np.full(len(counted), weight(max(1, len(counted)), self.step_bits), np.uint64)
-        return Sums.of_weights(counted, weights)
+        weights = np.full(len(items), weight(max(1, len(items)), self.step_bits), np.uint64)
+        return Sums.of_weights(items, weights)
 
-    def _more(self, counted: Blocks, chunk: Chunk, user: int, removed: NDArray[np.bool_]) -> Blocks:
-        """Add to the items that count of a user that a border of chunks cuts in two."""
+    def _extend(self, items: Blocks, chunk: Chunk, user: int, removed: Bools) -> Blocks:
+        """Add, to the items that count of a user, those from this chunk."""
         begin = int(chunk.ends[user - 1]) if user else 0
-        items = chunk.items[begin : int(chunk.ends[user])]
-        active = items[~removed[items]][: self.max_items - len(counted)]
-        return np.concatenate((counted, chunk.blocks[active]))
+        more = chunk.items[begin : int(chunk.ends[user])]
+        active = more[~removed[more]][: self.max_items - len(items)]
+        return np.concatenate((items, chunk.blocks[active]))
 
 
 @dataclass(frozen=True)
-class KeepOnly:
-    """Chunks of the items that are left."""
+class RetainItems:
+    """The pass that makes chunks smaller, once most of their items are gone."""
 
-    left: BlockSet
+    retained: BlockSet
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Stream chunks for chunks."""
-        for chunk in chunks_of(batches):
+        """Stream a chunk for each chunk."""
+        for chunk in read_chunks(batches):
             removed = np.ones(len(chunk.blocks), dtype=np.bool_)
-            removed[_places(chunk, self.left)] = False
+            removed[_find_common(chunk, self.retained)] = False
             yield chunk.without(removed).to_batch()
 
 
-def _places(chunk: Chunk, items: BlockSet) -> NDArray[np.int64]:
-    """Return which of a chunk's items are in a set; the lesser is looked up in the greater."""
+def _find_common(chunk: Chunk, items: BlockSet) -> Integers:
+    """Return the numbers of a chunk's items that are in a set, looking up the smaller side."""
     if len(items) < len(chunk.blocks):
-        places = BlockSet(chunk.blocks).places(items.blocks)
-        return places[places >= 0]
-    return np.flatnonzero(items.places(chunk.blocks) >= 0)
+        found = BlockSet(chunk.blocks).find(items.blocks)
+        return found[found >= 0]
+    return np.flatnonzero(items.find(chunk.blocks) >= 0)
+
+
+@dataclass(frozen=True)
+class SignalItems:
+    """The pass over sums of weights that computes the items' signals; zeros are not sent."""
+
+    signal: Signal
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Stream rows of `SIGNAL_SCHEMA`."""
+        sums = add_up(payloads_of(batches))
+        signals = self.signal(sums.weights, sums.evidence)
+        sent = np.flatnonzero(signals)
+        payload = pack([*sums.blocks[sent].T, signals[sent].view(np.uint64)])
+        yield pa.RecordBatch.from_arrays([pa.array([payload], pa.binary())], names=["payload"])
+
+
+@dataclass(frozen=True)
+class Signals:
+    """The items that have a signal; the signal of all others is 0."""
+
+    items: BlockSet
+    values: Integers
+
+    @classmethod
+    def none(cls) -> Self:
+        """Return no signals."""
+        return cls(BlockSet.of(NO_BLOCKS), np.empty(0, dtype=np.int64))
+
+    @classmethod
+    def from_table(cls, rows: pa.Table) -> Self:
+        """Read rows of `SIGNAL_SCHEMA`."""
+        parts = [unpack(payload) for payload in payloads_of(rows.to_batches())]
+        low, high, signals = (
+            np.concatenate([np.empty(0, np.uint64), *(part[n] for part in parts)]) for n in range(3)
+        )
+        blocks = np.stack((low, high), axis=1)
+        items = BlockSet.of(blocks)
+        return cls(items, signals.view(np.int64)[np.argsort(items.find(blocks))])
+
+    def look_up(self, blocks: Blocks) -> Integers:
+        """Return the signal of each of these items."""
+        found = self.items.find(blocks)
+        return np.where(found >= 0, np.append(self.values, 0)[found], 0)
+
+
+@dataclass(frozen=True)
+class SpreadWeights:
+    """The pass in which users give weight by `split`: its sum for each item of a chunk.
+
+    Users' sets have been cut to max_items, so no user spans chunks.
+    """
+
+    split: Split
+    removed: BlockSet
+    signals: Signals
+    max_items: int
+    labels: Labels
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Stream rows of `SHUFFLE_SCHEMA` for the chunks of one Spark partition."""
+        return (self._sums(chunk).to_batch(self.labels) for chunk in read_chunks(batches))
+
+    def _sums(self, chunk: Chunk) -> Sums:
+        assert not chunk.continues, "a plan with signals cuts users' sets"
+        removed = self.removed.find(chunk.blocks) >= 0
+        signals = self.signals.look_up(chunk.blocks)
+        sums = np.zeros(len(chunk.blocks), dtype=np.uint64)
+        for piece in pieces(chunk.ends):
+            items, sizes = counted(chunk.items, chunk.ends, removed, self.max_items, piece)
+            add_split(self.split, items, sizes, signals, sums)
+        return Sums.of_weights(chunk.blocks, sums)

@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dp_sips.engines.spark import chunks, layout
+from dp_sips.engines.spark import chunks, loading
 from dp_sips.engines.spark.block_sets import BlockSet
-from dp_sips.engines.spark.buckets import bucket_labels
-from dp_sips.engines.spark.pairs import distinct, make_pairs
-from dp_sips.engines.spark.sums import added
-from dp_sips.engines.spark.weighing import KeepOnly, Weigh
-from dp_sips.engines.spark.worker_key import WorkerKey
+from dp_sips.engines.spark.pairs import make_pairs, sort_distinct
+from dp_sips.engines.spark.sums import add_up
+from dp_sips.engines.spark.weighing import RetainItems, WeighChunks
+from dp_sips.engines.spark.wire import WorkerKey, bucket_labels, payloads_of
 from dp_sips.privacy.noise import Key
 from dp_sips.privacy.weights import UNIT_BITS, weight
 
@@ -41,7 +40,7 @@ def pairs_of(held: list[tuple[int, int]]) -> Any:
 
 @given(held=some_rows)
 def test_pairs_in_order(held: list[tuple[int, int]]) -> None:
-    found = rows(distinct(pairs_of(held)))
+    found = rows(sort_distinct(pairs_of(held)))
     assert len(found) == len(set(held))
     assert all(one < other for one, other in pairwise(found))
 
@@ -49,18 +48,18 @@ def test_pairs_in_order(held: list[tuple[int, int]]) -> None:
 def test_words_that_agree_in_their_first_half() -> None:
     random = np.random.default_rng(1)
     pairs = random.integers(0, 3, (5, 500)).astype(np.uint64)
-    assert rows(distinct(pairs)) == sorted(set(rows(pairs)))
+    assert rows(sort_distinct(pairs)) == sorted(set(rows(pairs)))
 
 
 @given(held=some_rows, size=st.integers(1, 7), cuts=st.lists(st.integers(0, 80), max_size=5))
 def test_runs_on_disk(held: list[tuple[int, int]], size: int, cuts: list[int]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(layout, "RUN", size)
+        patch.setattr(loading, "RUN_SIZE", size)
         pairs = pairs_of(held)
         edges = sorted({0, pairs.shape[1], *(min(cut, pairs.shape[1]) for cut in cuts)})
-        runs = [distinct(pairs[:, a:b]) for a, b in pairwise(edges)]
-        merged = [row for piece in layout.in_order(runs) for row in rows(piece)]
-    assert merged == rows(distinct(pairs))
+        runs = [sort_distinct(pairs[:, a:b]) for a, b in pairwise(edges)]
+        merged = [row for piece in loading.merge_runs(runs) for row in rows(piece)]
+    assert merged == rows(sort_distinct(pairs))
 
 
 @settings(deadline=None)
@@ -70,21 +69,24 @@ def test_runs_on_disk(held: list[tuple[int, int]], size: int, cuts: list[int]) -
 def test_users_that_span_chunks(
     held: list[tuple[int, int]], size: int, most: int, gone: set[int]
 ) -> None:
-    pairs = distinct(pairs_of(held))
+    pairs = sort_distinct(pairs_of(held))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chunks, "SIZE", size)
-        batches = [chunk.to_batch() for chunk in chunks.cut([pairs])]
+        patch.setattr(chunks, "CHUNK_SIZE", size)
+        batches = [chunk.to_batch() for chunk in chunks.split_into_chunks([pairs])]
     removed, labels = BlockSet.of(blocks(sorted(gone))), bucket_labels(3)
-    assert _found(Weigh(removed, most, UNIT_BITS, labels), batches) == _by_hand(pairs, most, gone)
+    assert _found(WeighChunks(removed, most, UNIT_BITS, labels), batches) == _by_hand(
+        pairs, most, gone
+    )
     left = BlockSet.of(blocks([item for item in range(10) if item not in gone]))
     nothing = BlockSet.of(blocks([]))
-    thinner = list(KeepOnly(left)(batches))
-    assert _found(Weigh(nothing, most, UNIT_BITS, labels), thinner) == _by_hand(pairs, most, gone)
+    thinner = list(RetainItems(left)(batches))
+    assert _found(WeighChunks(nothing, most, UNIT_BITS, labels), thinner) == _by_hand(
+        pairs, most, gone
+    )
 
 
-def _found(weigh: Weigh, batches: Any) -> dict[int, int]:
-    parcels = [parcel.as_buffer() for batch in weigh(batches) for parcel in batch.column("parcel")]
-    sums = added(parcels)
+def _found(weigh: WeighChunks, batches: Any) -> dict[int, int]:
+    sums = add_up(payloads_of(weigh(batches)))
     return dict(zip(sums.blocks[:, 0].tolist(), sums.weights.tolist(), strict=True))
 
 
@@ -103,13 +105,13 @@ def _by_hand(pairs: Any, most: int, gone: set[int]) -> dict[int, int]:
 
 def test_blocks_whose_words_agree(monkeypatch: Any) -> None:
     monkeypatch.setattr(
-        "dp_sips.engines.spark.block_sets.words_of", lambda b: b[:, 0] % np.uint64(3)
+        "dp_sips.engines.spark.block_sets.hash_blocks", lambda b: b[:, 0] % np.uint64(3)
     )
     few = BlockSet.of(blocks([1, 4, 7, 9]))
-    places = few.places(blocks(range(11)))
+    places = few.find(blocks(range(11)))
     assert np.flatnonzero(places >= 0).tolist() == [1, 4, 7, 9]
     assert few.blocks[places[[1, 4, 7, 9]], 0].tolist() == [1, 4, 7, 9]
-    assert (BlockSet.of(blocks([])).places(blocks([1])) == -1).all()
+    assert (BlockSet.of(blocks([])).find(blocks([1])) == -1).all()
 
 
 @pytest.mark.parametrize("partitions", [1, 3, 200])

@@ -1,0 +1,310 @@
+"""The users' sets as a cached Spark table of chunks, and what rounds do with them."""
+
+import sys
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from dp_sips.engines.encoding import plain_type
+from dp_sips.engines.spark.block_sets import NO_BLOCKS, BlockSet
+from dp_sips.engines.spark.chunks import CHUNK_SCHEMA
+from dp_sips.engines.spark.deciding import (
+    BLOCK_SCHEMA,
+    COUNTS,
+    DROPPED,
+    KEPT,
+    RELEASED,
+    VERDICT_SCHEMA,
+    DecideItems,
+    DecideItemsOnEvidence,
+    RoundResult,
+    explode_blocks,
+    read_blocks,
+)
+from dp_sips.engines.spark.loading import (
+    PAIR_SCHEMA,
+    EncodePairs,
+    EncodeRows,
+    LayOutChunks,
+    explode_chunks,
+)
+from dp_sips.engines.spark.reading import PartitionReader
+from dp_sips.engines.spark.session import (
+    cut_lineage,
+    in_cloned_session,
+    shuffle_partitions,
+    translated_errors,
+)
+from dp_sips.engines.spark.values import (
+    LookUpValues,
+    decode_blocks,
+    drop_repeated_values,
+    read_values,
+    split_hashed,
+)
+from dp_sips.engines.spark.weighing import (
+    SIGNAL_SCHEMA,
+    RetainItems,
+    SignalItems,
+    Signals,
+    SpreadWeights,
+    WeighChunks,
+)
+from dp_sips.engines.spark.wire import SHUFFLE_SCHEMA, Labels, WorkerKey, bucket_labels
+from dp_sips.errors import InputError
+from dp_sips.privacy.arrays import Blocks
+from dp_sips.privacy.bounding import Bounds
+from dp_sips.privacy.contributions import Contributions, Decide, DecideOnEvidence, Signal, Split
+from dp_sips.privacy.weights import UNIT_BITS
+from dp_sips.sources import Source
+
+
+@dataclass(frozen=True)
+class CachedTable:
+    """A persisted table, and a plain scan of it."""
+
+    frame: DataFrame
+    scan: DataFrame
+
+
+class SparkContributions(Contributions):
+    """The distinct pairs as a cached Spark table of chunks.
+
+    Weights are a Spark table of partial sums, shuffled by item. It is lazy: `decide` runs it.
+    """
+
+    def __init__(
+        self,
+        frame: DataFrame,
+        reader: PartitionReader,
+        *,
+        source: Source,
+        bounds: Bounds,
+        key: WorkerKey,
+        broadcast_items: int,
+        explain: bool,
+    ) -> None:
+        self._frame = in_cloned_session(frame)
+        self._spark = frame.sparkSession
+        self._reader = reader
+        self._source = source
+        self._key = key
+        self._cut_to = bounds.max_items if bounds.once else None
+        self._broadcast_items = broadcast_items
+        self._explain = explain
+        self._persisted: list[DataFrame] = []
+        self._chunks: CachedTable | None = None
+        self._verdicts: CachedTable | None = None
+        self._stale: list[CachedTable] = []
+        self._released: list[Blocks] = []
+        self._removed = BlockSet.of(NO_BLOCKS)
+        self._dropped: DataFrame | None = None
+        self._to_drop: RoundResult | None = None
+        self._kept_count: int | None = None
+        self._has_items = False
+
+    @cached_property
+    def _labels(self) -> Labels:
+        return bucket_labels(shuffle_partitions(self._frame.sparkSession))
+
+    def lay_out(self) -> None:
+        """Read the source: one shuffle by user."""
+        encode = EncodeRows(self._reader, self._key, self._labels, self._cut_to)
+        self._shuffle_by_user(self._frame, encode)
+
+    def _shuffle_by_user(self, frame: DataFrame, encode: Callable[[Any], Any]) -> None:
+        shuffled = frame.mapInArrow(encode, SHUFFLE_SCHEMA).repartition("bucket")
+        chunks = shuffled.mapInArrow(LayOutChunks(self._key, self._cut_to), CHUNK_SCHEMA)
+        self._chunks = self._cache(chunks, eager=True)
+
+    def weigh(self, max_items: int, step_bits: int = UNIT_BITS) -> DataFrame:
+        """Return the weight of each item: partial sums by chunk, shuffled by item."""
+        chunks = self._current_chunks()
+        weigh = WeighChunks(self._removed, max_items, step_bits, self._labels)
+        return self._shuffle_by_item(chunks.mapInArrow(weigh, SHUFFLE_SCHEMA))
+
+    def spread(
+        self,
+        split: Split,
+        max_items: int,
+        weights: DataFrame | None = None,
+        signal: Signal | None = None,
+    ) -> DataFrame:
+        """Return the sum of what users give by `split`; signals travel by broadcast."""
+        chunks, signals = self._current_chunks(), Signals.none()
+        if weights is not None and signal is not None:
+            with translated_errors():
+                rows = weights.mapInArrow(SignalItems(signal), SIGNAL_SCHEMA).toArrow()
+            signals = Signals.from_table(rows)
+        spread = SpreadWeights(split, self._removed, signals, max_items, self._labels)
+        return self._shuffle_by_item(chunks.mapInArrow(spread, SHUFFLE_SCHEMA))
+
+    def _shuffle_by_item(self, sums: DataFrame) -> DataFrame:
+        """Shuffle partial sums by item, together with the evidence of earlier rounds."""
+        if self._verdicts is not None:
+            # In the same shuffle: evidence needs none of its own.
+            evidence = self._verdicts.scan.where(f"kind = {KEPT}")
+            sums = sums.union(evidence.select("bucket", "payload"))
+        return sums.repartition("bucket")
+
+    def decide(self, weights: DataFrame, decide: Decide) -> Blocks:
+        """Run the round, and return the blocks of the items with a yes."""
+        verdicts = weights.mapInArrow(DecideItems(decide), VERDICT_SCHEMA)
+        self._print_plan(verdicts)
+        return self._run(verdicts).released
+
+    def decide_on_evidence(
+        self, weights: DataFrame, decide: DecideOnEvidence
+    ) -> tuple[Blocks, RoundResult]:
+        """Run the round; return the blocks to release, and a result for `drop`."""
+        old = self._verdicts
+        on_evidence = DecideItemsOnEvidence(decide, self._labels)
+        self._verdicts = self._cache(weights.mapInArrow(on_evidence, VERDICT_SCHEMA))
+        # Items to drop are collected in the same job where they cannot be too many to broadcast.
+        few = self._kept_count is not None and self._kept_count <= self._broadcast_items
+        kinds = f"{RELEASED}, {COUNTS}" + (f", {DROPPED}" if few else "")
+        result = self._run(self._verdicts.scan.where(f"kind IN ({kinds})"))
+        self._kept_count = result.kept_count
+        if old is not None:
+            self._uncache(old)
+        return result.released, result
+
+    def remove(self, verdicts: Blocks) -> None:
+        """Release these items, and take them out of the users' sets."""
+        self._released.append(verdicts)
+        self._broadcast_removal(verdicts)
+
+    def drop(self, verdicts: RoundResult) -> None:
+        """Take items out of the users' sets without releasing them, if another round follows."""
+        self._to_drop = verdicts
+
+    def released(self) -> pa.Table:
+        """Return the items released so far."""
+        schema = self._source.item_schema
+        plain, hashed = split_hashed(np.concatenate([NO_BLOCKS, *self._released]), schema)
+        tables = [[pa.array([], plain_type(kind)) for kind in schema.types]]
+        if len(plain):
+            tables.append([decode_blocks(plain, schema.field(0).type)])
+        if len(hashed):
+            tables.append(self._look_up_values(hashed))
+        columns = [pa.concat_arrays(parts) for parts in zip(*tables, strict=True)]
+        return pa.Table.from_arrays(columns, names=schema.names)
+
+    def close(self) -> None:
+        """Remove this run's tables from Spark's cache."""
+        for frame in self._persisted:
+            frame.unpersist()
+        self._persisted.clear()
+
+    def _current_chunks(self) -> DataFrame:
+        """Return the chunks for the next pass, which leaves out the items of `_removed`.
+
+        Where these are too many to broadcast, an anti-join takes them out of the chunks.
+        """
+        if self._to_drop is not None:
+            self._drop_items(self._to_drop)
+            self._to_drop = None
+        assert self._chunks is not None
+        if self._dropped is not None or len(self._removed) > self._broadcast_items:
+            self._remove_by_join(self._chunks)
+        return self._chunks.scan
+
+    def _drop_items(self, result: RoundResult) -> None:
+        """Broadcast the items that leave or those that stay, whichever are fewer; or join."""
+        assert self._verdicts is not None
+        gone = len(self._removed) + result.dropped_count
+        # Where users' sets are cut, every item in them has been decided about.
+        if self._cut_to is not None and result.kept_count <= min(gone, self._broadcast_items):
+            self._retain_only(self._collect_blocks(self._verdicts.scan, KEPT))
+        elif gone <= self._broadcast_items:
+            collected = len(result.dropped) == result.dropped_count
+            self._broadcast_removal(
+                result.dropped if collected else self._collect_blocks(self._verdicts.scan, DROPPED)
+            )
+        else:
+            dropped = self._verdicts.scan.where(f"kind = {DROPPED}")
+            self._dropped = dropped.mapInArrow(explode_blocks, BLOCK_SCHEMA)
+
+    def _broadcast_removal(self, blocks: Blocks) -> None:
+        """Remove items in the next round's pass, whose function Spark broadcasts."""
+        self._removed = BlockSet.of(np.concatenate((self._removed.blocks, blocks)))
+
+    def _retain_only(self, blocks: Blocks) -> None:
+        """Make the chunks smaller, in the next round's pass: most of their items are gone."""
+        assert self._chunks is not None
+        self._stale.append(self._chunks)
+        retain = RetainItems(BlockSet.of(blocks))
+        self._chunks = self._cache(self._chunks.scan.mapInArrow(retain, CHUNK_SCHEMA))
+        self._removed = BlockSet.of(NO_BLOCKS)
+
+    def _remove_by_join(self, chunks: CachedTable) -> None:
+        """Take items out of the chunks by an anti-join, and lay out the remaining pairs again."""
+        words = self._removed.blocks.T.view(np.int64)
+        gone = self._spark.createDataFrame(pa.table({"low": words[0], "high": words[1]}))
+        if self._dropped is not None:
+            gone = gone.union(self._dropped)
+        pairs = chunks.scan.mapInArrow(explode_chunks, PAIR_SCHEMA)
+        remaining = pairs.join(gone, ["low", "high"], "left_anti")
+        self._shuffle_by_user(remaining, EncodePairs(self._key, self._labels))
+        self._uncache(chunks)
+        self._removed, self._dropped = BlockSet.of(NO_BLOCKS), None
+
+    def _run(self, verdicts: DataFrame) -> RoundResult:
+        """Run a round, after which stale tables are no longer needed."""
+        with translated_errors():
+            result = RoundResult.from_table(verdicts.toArrow())
+        for table in self._stale:
+            self._uncache(table)
+        self._stale.clear()
+        if not self._has_items and not result.item_count:
+            self._raise_no_rows()
+        self._has_items = True
+        return result
+
+    def _raise_no_rows(self) -> None:
+        with translated_errors():
+            empty = self._frame.isEmpty()
+        label = self._source.feed.label
+        raise InputError(
+            f"no rows in {label}"
+            if empty
+            else f"no rows are left of {label}: each has a null or an empty list"
+        )
+
+    def _collect_blocks(self, verdicts: DataFrame, kind: int) -> Blocks:
+        with translated_errors():
+            rows = verdicts.where(f"kind = {kind}").select("payload").toArrow()
+        return read_blocks(rows.to_batches())
+
+    def _look_up_values(self, blocks: Blocks) -> list[pa.Array]:
+        look_up = LookUpValues(self._reader, self._key, BlockSet.of(blocks), self._labels)
+        shuffled = self._frame.mapInArrow(look_up, SHUFFLE_SCHEMA).repartition("bucket")
+        with translated_errors():
+            rows = shuffled.mapInArrow(drop_repeated_values, SHUFFLE_SCHEMA).toArrow()
+        columns = read_values(rows.to_batches(), self._source.item_schema)
+        if len(columns[0]) != len(blocks):
+            label = self._source.feed.label
+            raise InputError(f"{label} changed while it was read: persist it first")
+        return columns
+
+    def _cache(self, frame: DataFrame, *, eager: bool = False) -> CachedTable:
+        """Persist a table; Spark fills its cache now if `eager`, else when it is first read."""
+        self._print_plan(frame)
+        self._persisted.append(frame.persist())
+        with translated_errors():
+            return CachedTable(frame, cut_lineage(frame, eager=eager))
+
+    def _uncache(self, table: CachedTable) -> None:
+        self._persisted.remove(table.frame)
+        table.frame.unpersist()
+
+    def _print_plan(self, frame: DataFrame) -> None:
+        if self._explain:
+            with redirect_stdout(sys.stderr):
+                frame.explain("formatted")

@@ -1,0 +1,143 @@
+"""The input as a Spark table: how Spark reads files, and how workers read a table's partitions."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from dp_sips.engines.spark.session import JAVA_ERRORS, find_session, first_line
+from dp_sips.engines.spark.wire import payloads_of, to_ipc
+from dp_sips.errors import InputError
+from dp_sips.sources.base import Feed, Part, Source
+from dp_sips.sources.finding import find_files, kind_of
+from dp_sips.sources.spark_frames import SparkFiles
+
+_BATCH_SIZE: Final = 1 << 18
+"""Rows that are read at a time."""
+
+
+def are_paths(data: Any) -> bool:
+    """Whether these are paths, and not a table or pairs."""
+    paths = data if isinstance(data, (list, tuple)) and data else [data]
+    return all(isinstance(path, (str, os.PathLike)) for path in paths)
+
+
+def read_files(data: Any, start: Callable[[], SparkSession], *, text: bool) -> Any:
+    """Return Parquet, CSV or JSON lines as a Spark table; Arrow files as they came.
+
+    Workers read them from their own disks or storage, not through the driver. Spark itself finds
+    paths with a scheme, such as s3://.
+    """
+    paths = _find_paths(data if isinstance(data, (list, tuple)) else [data])
+    kinds = {kind_of(Path(path)) for path in paths}
+    if kinds == {"ipc"}:
+        return data
+    if len(kinds) > 1:
+        listed = ", ".join(sorted(str(kind) for kind in kinds))
+        raise InputError(f"Spark reads files of one kind at a time, got {listed}")
+    label = paths[0] if len(paths) == 1 else f"{len(paths)} files from {paths[0]} on"
+    try:
+        return SparkFiles(_read(start(), kinds.pop(), paths, text=text), label)
+    except JAVA_ERRORS as error:
+        raise InputError(f"{label} cannot be read: {first_line(error)}") from error
+
+
+def _find_paths(paths: Sequence[str | os.PathLike[str]]) -> list[str]:
+    remote = [str(path) for path in paths if "://" in str(path)]
+    local = [path for path in paths if "://" not in str(path)]
+    return remote + ([str(path.absolute()) for path in find_files(local)] if local else [])
+
+
+def _read(spark: SparkSession, kind: str | None, paths: list[str], *, text: bool) -> DataFrame:
+    """Read by the rules of the memory engine: an empty field is null, a misfit is an error."""
+    if kind == "json":
+        return spark.read.json(paths, mode="FAILFAST")
+    if kind in ("csv", "tsv"):
+        return spark.read.csv(
+            paths,
+            sep="\t" if kind == "tsv" else ",",
+            header=True,
+            enforceSchema=False,  # otherwise Spark applies the first file's header to all of them
+            inferSchema=not text,
+            mode="FAILFAST",
+            multiLine=True,
+            escape='"',
+        )
+    return spark.read.parquet(*paths)
+
+
+@dataclass(frozen=True)
+class PartitionReader:
+    """How workers read a Spark partition of the input: as the memory engine reads a file.
+
+    Attributes:
+        label: The input's name in messages.
+        schema: The user's column and the items', as the source has them.
+        nulls: How nulls are treated.
+        packed: Whether each row is a payload of rows (Arrow IPC) instead of a row.
+    """
+
+    label: str
+    schema: pa.Schema
+    nulls: str
+    packed: bool
+
+    def read(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Stream users and items, with lists exploded and nulls treated as the caller asked."""
+        feed = Feed(
+            self.label,
+            self.schema,
+            (Part(self.label, lambda: self._larger(batches)),),
+            restore=lambda items: items,
+        )
+        return _PartitionSource(feed, self.nulls).nonempty()
+
+    def _larger(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Concatenate Spark's small batches, as each batch has a fixed cost."""
+        held: list[pa.RecordBatch] = []
+        for batch in _unpack_rows(batches) if self.packed else batches:
+            held.append(batch)
+            if sum(one.num_rows for one in held) >= _BATCH_SIZE:
+                yield from _concatenate(held)
+                held = []
+        yield from _concatenate(held)
+
+
+class _PartitionSource(Source):
+    """One partition of a source. Unlike the whole source, it may have no rows."""
+
+    def nonempty(self) -> Iterator[pa.RecordBatch]:
+        return (batch for batch in self._settled() if batch.num_rows)
+
+
+def _concatenate(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    return pa.Table.from_batches(batches).combine_chunks().to_batches() if batches else []
+
+
+def _unpack_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for payload in payloads_of(batches):
+        yield from pa.ipc.open_stream(payload)
+
+
+def read_source(source: Source, master: str | None) -> tuple[DataFrame, PartitionReader]:
+    """Return the source as a Spark table, and how workers read it."""
+    feed = source.feed
+    if feed.frame is not None:
+        return feed.frame, PartitionReader(feed.label, feed.schema, source.nulls, packed=False)
+    spark = find_session(master)
+    # Spark lacks some of Arrow's types, so batches travel as payloads. Their dictionaries are
+    # decoded, as those of several batches may not fit together.
+    rows = [[without_dictionary(column) for column in batch.columns] for batch in source.batches()]
+    schema = pa.schema([(str(n), column.type) for n, column in enumerate(rows[0])])
+    payloads = [to_ipc(pa.RecordBatch.from_arrays(columns, schema=schema)) for columns in rows]
+    frame = spark.createDataFrame(pa.table({"payload": pa.array(payloads, pa.binary())}))
+    return frame, PartitionReader(feed.label, schema, source.nulls, packed=True)
+
+
+def without_dictionary(column: pa.Array) -> pa.Array:
+    """Return a column with its values in place of a dictionary's codes."""
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
