@@ -3,7 +3,7 @@
 A plan can be printed, explained, tested and audited.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -96,9 +96,10 @@ class Plan:
 
     def _promise(self) -> str:
         asked, spent = str(self.asked), str(self.guarantee)
+        given = ", ".join(f"{name} = {value:g}" for name, value in asdict(self.asked).items())
         return "\n".join(
             (
-                f"{self.mechanism.name}, at most {self.max_items} items of each user.",
+                f"{self.mechanism.name} with {given}, at most {self.max_items} items of each user.",
                 "Anyone who sees the released items can hardly tell whether any one user, with",
                 "all of their items, was in the data. The release is",
                 *dict.fromkeys((f"  {spent}", f"  {asked}")),

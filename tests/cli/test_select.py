@@ -17,7 +17,7 @@ def test_items_go_to_stdout_as_csv_and_the_summary_to_stderr(select: Any) -> Non
     assert ran.code == 0
     assert ran.out.splitlines() == ["item", *COMMON]
     assert "Released 3 items." in ran.err
-    assert "(1, 1e-05)-differential privacy" in ran.err
+    assert "(1, 1e-05)-differentially private" in ran.err
 
 
 def test_quiet_says_nothing_on_stderr(select: Any) -> None:
