@@ -1,6 +1,7 @@
 """Every engine has the reference's weights to the bit, and its release for the same test key."""
 
 import datetime as dt
+from collections import defaultdict
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -10,6 +11,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from dp_sips.privacy.bounding import Bounds
+from dp_sips.privacy.noise import Key
+from dp_sips.privacy.weights import weight
+from dp_sips.progress import Progress
+from dp_sips.sources import open_source
 
 UTC = dt.UTC
 # hypothesis runs many examples against one engine, which keeps nothing between them.
@@ -335,3 +342,27 @@ def test_every_key_is_another_release(any_engine: Any) -> None:
         for seed in range(20)
     }
     assert len(releases) > 10
+
+
+def test_measures_are_the_references(any_engine: Any) -> None:
+    """Sums over users, by the sizes of their sets, and over items, by their weights."""
+    random = np.random.default_rng(8)
+    rows = [(int(u), int(i)) for u, i in random.integers(0, (50, 30), (400, 2))]
+    source = open_source(table(rows, pa.int64()), user="u", item="i0", nulls="error")
+    loaded = any_engine.engine.load(
+        source, Bounds(6, once=True), Key.for_tests(1), Progress(show=False)
+    )
+    held: dict[int, set[int]] = defaultdict(set)
+    for user, item in rows:
+        held[user].add(item)
+    sizes = [min(6, len(items)) for items in held.values()]
+    assert loaded.measure_users(np.ones_like) == len(held)
+    assert loaded.measure_users(np.square) == sum(size**2 for size in sizes)
+    given = sum(min(6, len(items)) * weight(min(6, len(items))) for items in held.values())
+    assert loaded.measure_items(loaded.weigh(6), _as_integers) == given
+    assert loaded.measure_items(loaded.weigh(6), np.ones_like) <= 30
+    loaded.close()
+
+
+def _as_integers(weights: Any) -> Any:
+    return weights.astype(np.int64)

@@ -20,6 +20,7 @@ from dp_sips.privacy.contributions import (
     Decide,
     DecideOnEvidence,
     Favourites,
+    Measure,
     Shares,
     Signal,
     Split,
@@ -180,6 +181,14 @@ class ReferenceContributions(Contributions):
         evidence, released, dropped = decide(blocks, sums, so_far)
         self._evidence.update(zip(weights, evidence.tolist(), strict=True))
         return list(compress(weights, released)), list(compress(weights, dropped))
+
+    def measure_users(self, measure: Measure) -> int:
+        """Return the sum over the users' sets, by their sizes."""
+        return int(measure(np.array([len(items) for items in self._sets], dtype=np.int64)).sum())
+
+    def measure_items(self, weights: dict[Item, int], measure: Measure) -> int:
+        """Return the sum over the items, by their weights."""
+        return int(measure(np.array(list(weights.values()), dtype=np.uint64)).sum())
 
     def remove(self, verdicts: list[Item]) -> None:
         """Remove found items from the users' sets: Algorithm 3, lines 8–10."""

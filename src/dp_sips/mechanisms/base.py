@@ -40,11 +40,13 @@ class Design:
         rounds: What will be done, in order.
         guarantee: What the release spends, all rounds together.
         bounds: How users' sets are bounded.
+        look: What decides, by a private look at the data, which of `rounds` run; mostly nothing.
     """
 
     rounds: tuple[Any, ...]
     guarantee: Guarantee
     bounds: Bounds
+    look: Any = None
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,9 @@ DecideOnEvidence = Callable[[Blocks, Weights, Evidence], tuple[Evidence, Bools, 
 Split = Callable[[Integers, Integers], Weights]
 """What users give to each of their items: from the sizes of their sets and each item's signal."""
 
+Measure = Callable[[Any], Integers]
+"""A whole number for each user, from the sizes of their sets, or for each item, from its weight."""
+
 Signal = Callable[[Weights, Evidence], Integers]
 """What users are told about each item: from its weights in an earlier pass, and its evidence."""
 
@@ -117,6 +120,18 @@ class Contributions(Protocol):
         """Let `decide` update each item's evidence; return what to release and what to drop.
 
         Evidence starts at zero and stays with the item from round to round.
+        """
+
+    def measure_users(self, measure: Measure) -> int:
+        """Return the sum of `measure` over users, whose sets were cut once, by the sizes of these.
+
+        Sensitive: the sum; a mechanism adds noise to it.
+        """
+
+    def measure_items(self, weights: Any, measure: Measure) -> int:
+        """Return the sum of `measure` over the items that have weight.
+
+        Sensitive: the sum; a mechanism adds noise to it.
         """
 
     def remove(self, verdicts: Any) -> None:

@@ -50,6 +50,18 @@ def decide_with_laplace(
     return (weights > 0) & (laplace(scrambler(blocks)) >= needed)
 
 
+def noisy_integer(value: int, *, scale: float, scrambler: Scrambler, place: int) -> int:
+    """Return a whole number plus Laplace noise, rounded; `place` tells numbers of one look apart.
+
+    Rounding is done after noise was added to a whole number: it sees nothing else.
+
+    Guarantee: (s/scale)-DP where one user moves the number by at most s.
+    Public: scale and place. Sensitive: the value, and the result until a mechanism has used it.
+    """
+    bits = scrambler(np.array([[place, 0]], dtype=np.uint64))
+    return value + round(float(laplace(bits)[0]) * scale)
+
+
 class Coin(Protocol):
     """A probability of release for each weight, with as many good digits near 1 as near 0."""
 

@@ -42,6 +42,7 @@ class Purpose(StrEnum):
     BOUNDING_USERS = "bounding users"
     BOUNDING_ITEMS = "bounding items"
     TURNS = "turns of users"
+    LOOK = "look at the data"
 
 
 class Key:

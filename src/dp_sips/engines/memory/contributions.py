@@ -25,6 +25,7 @@ from dp_sips.privacy.contributions import (
     DecideOnEvidence,
     Evidence,
     Favourites,
+    Measure,
     Shares,
     Signal,
     Split,
@@ -194,6 +195,22 @@ class MemoryContributions(Contributions):
 
         self._by_pieces(work)
         return released, dropped
+
+    def measure_users(self, measure: Measure) -> int:
+        """Return the sum over the users' sets, by their sizes."""
+        sizes = np.diff(self._sets.ends, prepend=np.uint64(0)).astype(np.int64)
+        return int(measure(sizes).sum())
+
+    def measure_items(self, weights: Weights, measure: Measure) -> int:
+        """Return the sum over the items that have weight."""
+        sums: list[int] = []  # appending is safe from any thread
+
+        def work(piece: slice) -> None:
+            held = weights[piece]
+            sums.append(int(measure(held[held > 0]).sum()))
+
+        self._by_pieces(work)
+        return sum(sums)
 
     def remove(self, verdicts: Bools) -> None:
         """Release the items with a yes, and take them out of the users' sets."""

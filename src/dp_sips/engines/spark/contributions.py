@@ -50,6 +50,9 @@ from dp_sips.engines.spark.values import (
 )
 from dp_sips.engines.spark.weighing import (
     SIGNAL_SCHEMA,
+    TOTAL_SCHEMA,
+    MeasureItems,
+    MeasureUsers,
     RetainItems,
     SignalItems,
     Signals,
@@ -60,7 +63,14 @@ from dp_sips.engines.spark.wire import SHUFFLE_SCHEMA, Labels, WorkerKey, bucket
 from dp_sips.errors import InputError
 from dp_sips.privacy.arrays import Blocks
 from dp_sips.privacy.bounding import Bounds
-from dp_sips.privacy.contributions import Contributions, Decide, DecideOnEvidence, Signal, Split
+from dp_sips.privacy.contributions import (
+    Contributions,
+    Decide,
+    DecideOnEvidence,
+    Measure,
+    Signal,
+    Split,
+)
 from dp_sips.privacy.weights import UNIT_BITS
 from dp_sips.sources import Source
 
@@ -174,6 +184,18 @@ class SparkContributions(Contributions):
         if old is not None:
             self._uncache(old)
         return result.released, result
+
+    def measure_users(self, measure: Measure) -> int:
+        """Return the sum over the users' sets, by their sizes: one small job."""
+        return self._total(self._current_chunks().mapInArrow(MeasureUsers(measure), TOTAL_SCHEMA))
+
+    def measure_items(self, weights: DataFrame, measure: Measure) -> int:
+        """Return the sum over the items, by their weights: one small job."""
+        return self._total(weights.mapInArrow(MeasureItems(measure), TOTAL_SCHEMA))
+
+    def _total(self, totals: DataFrame) -> int:
+        with translated_errors():
+            return sum(totals.toArrow().column("total").to_pylist())
 
     def remove(self, verdicts: Blocks) -> None:
         """Release these items, and take them out of the users' sets."""

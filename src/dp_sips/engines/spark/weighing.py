@@ -14,10 +14,11 @@ from dp_sips.engines.spark.chunks import Chunk, read_chunks
 from dp_sips.engines.spark.sums import Sums, add_up
 from dp_sips.engines.spark.wire import Labels, pack, payloads_of, unpack
 from dp_sips.privacy.arrays import Blocks, Bools, Integers
-from dp_sips.privacy.contributions import Signal, Split
+from dp_sips.privacy.contributions import Measure, Signal, Split
 from dp_sips.privacy.weights import weight, weight_table
 
 SIGNAL_SCHEMA: Final = "payload binary"
+TOTAL_SCHEMA: Final = "total long"
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,35 @@ class WeighChunks:
         more = chunk.items[begin : int(chunk.ends[user])]
         active = more[~removed[more]][: self.max_items - len(items)]
         return np.concatenate((items, chunk.blocks[active]))
+
+
+@dataclass(frozen=True)
+class MeasureUsers:
+    """Adds up a measure of each user's set, by its size; sets must fit into a chunk."""
+
+    measure: Measure
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Stream rows of `TOTAL_SCHEMA`."""
+        for chunk in read_chunks(batches):
+            sizes = np.diff(chunk.ends, prepend=np.uint64(0)).astype(np.int64)
+            yield _total(self.measure(sizes))
+
+
+@dataclass(frozen=True)
+class MeasureItems:
+    """Adds up a measure of each item, by the sum of its weights."""
+
+    measure: Measure
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Stream rows of `TOTAL_SCHEMA`."""
+        weights = add_up(payloads_of(batches)).weights
+        yield _total(self.measure(weights[weights > 0]))
+
+
+def _total(measured: Integers) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([int(measured.sum())])], names=["total"])
 
 
 @dataclass(frozen=True)
