@@ -263,5 +263,7 @@ def test_skew(spark: Any) -> None:
 
 
 def test_options_are_checked() -> None:
-    with pytest.raises(UsageError, match="broadcast_items must not be negative, got -1"):
+    with pytest.raises(
+        UsageError, match="broadcast_items must be a whole number of at least 0, got -1"
+    ):
         SparkEngine(broadcast_items=-1)

@@ -72,7 +72,7 @@ def test_the_command_line_is_quiet(address: Any, tmp_path: Path) -> None:
     assert done.stdout.split() == ["i", "a"]
     first, second = done.stderr.splitlines()
     assert first == "Released 1 item."
-    assert second.startswith("Guarantee: (1, 1e-05)-differential privacy")
+    assert second.startswith("Guarantee: (1, 1e-05)-differentially private")
 
 
 def test_no_pyspark(monkeypatch: Any) -> None:
