@@ -6,7 +6,7 @@ from typing import Any, Final
 from dp_sips.errors import UsageError, did_you_mean
 
 OURS: Final = (
-    "user", "item", "epsilon", "delta", "rho", "max_items", "mechanism", "engine", "nulls", "text",
+    "user", "item", "epsilon", "delta", "rho", "max_items", "mechanism", "engine", "nulls", "types",
     "seed", "insecure_test", "progress",
 )  # fmt: skip
 
@@ -31,6 +31,7 @@ _MEANT: Final = {
     "seed": ("random_state", "random_seed", "rng"),
     "mechanism=Sips(rounds=…)": ("rounds", "iterations", "num_iters", "n_iter"),
     "mechanism=Sips(ratio=…)": ("ratio", "r", "privacy_ratio"),
+    "types": ("text", "dtype", "dtypes", "schema", "column_types", "schema_overrides"),
 }  # fmt: skip
 
 FOREIGN: Final = {foreign: ours for ours, names in _MEANT.items() for foreign in names}

@@ -1,10 +1,8 @@
 """select_partitions: the one loop that every mechanism of the field is."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
-
-import pyarrow as pa
 
 from dp_sips.engines import find_engine
 from dp_sips.engines.base import Contributions, Engine
@@ -37,7 +35,7 @@ def select_partitions(
     mechanism: str | Mechanism = "auto",
     engine: str | Engine = "auto",
     nulls: str = "error",
-    text: bool = False,
+    types: Mapping[str, Any] | None = None,
     seed: int | None = None,
     insecure_test: bool = False,
     progress: bool | None = None,
@@ -47,8 +45,8 @@ def select_partitions(
 
     Args:
         data: Paths, globs or folders of Parquet, CSV, JSON lines or Arrow files; a pandas, Polars,
-            PyArrow, DuckDB or Spark table; any object with `__arrow_c_stream__`; or a mapping or
-            iterable of (user, items).
+            PyArrow, DuckDB or Spark table; any object with `__arrow_c_stream__`; a mapping or
+            iterable of (user, items) or (user, item); or a dict of columns.
         user: The column that says whose row it is: one user is protected with all of its rows.
         item: The column, or columns, to publish the distinct values of; or the words of a column
             of texts, as `dp_sips.text.words("body")`.
@@ -60,7 +58,9 @@ def select_partitions(
             its own parameters.
         engine: "auto", "memory", "spark", "reference", or an engine with its own options.
         nulls: "error", "drop" such rows, or "group" null items as an item of their own.
-        text: Read the columns of CSV files as text.
+        types: The types of columns by name, as {"zip": "string", "day": "date"}, where they are not
+            to be those of the file or table. Without one, CSV is text, and each value of JSON and
+            of Python objects is of its own kind.
         seed: For tests: makes the release repeatable, and so not private at all.
         insecure_test: Must be True where `seed` is given.
         progress: Whether to show progress bars on stderr; on a terminal unless told otherwise.
@@ -77,8 +77,8 @@ def select_partitions(
     runner = find_engine(engine, data)
     _refuse_turns(plan, runner)
     read = getattr(runner, "read", None)
-    data = read(data, text=text) if read else data
-    source = open_source(data, user=user, item=item, nulls=nulls, text=text)
+    data = read(data) if read else data
+    source = open_source(data, user=user, item=item, nulls=nulls, types=types)
 
     liking = _liking(plan, source, key)
     contributions = runner.load(
@@ -89,7 +89,7 @@ def select_partitions(
             run_round(contributions, step, noise_for_round(key, index), liking)
         released = sorted_items(contributions.released(), source.item_schema)
 
-    facts = {"nulls": nulls, "items": _describe(released)}
+    facts = {"nulls": nulls, "items": source.describe(released)}
     return Selection(source.restore(released), plan, not key.is_test, facts)
 
 
@@ -105,7 +105,9 @@ def _refuse_turns(plan: Plan, runner: Engine) -> None:
 def _liking(plan: Plan, source: Source, key: Key) -> Liking | None:
     """Return what public knowledge says about items, where the mechanism has any."""
     histogram = getattr(plan.mechanism, "histogram", None)
-    return None if histogram is None else public_liking(histogram, source.item_schema, key)
+    if histogram is None:
+        return None
+    return public_liking(source.carried_counts(histogram), source.item_schema, key)
 
 
 @contextmanager
@@ -132,7 +134,3 @@ def _key(seed: int | None, *, insecure_test: bool) -> Key:
     if isinstance(seed, bool) or not isinstance(seed, int):
         raise UsageError(f"seed must be a whole number, got {seed!r}")
     return Key.for_tests(seed)
-
-
-def _describe(released: pa.Table) -> dict[str, str]:
-    return {field.name: str(field.type) for field in released.schema}

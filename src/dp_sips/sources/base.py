@@ -13,7 +13,7 @@ from dp_sips.sources.batches import cut, exploded, plain_nulls, settle_nulls
 from dp_sips.sources.declared import cast
 from dp_sips.sources.types import carried, element, from_carried, to_carried
 from dp_sips.sources.utf8 import Utf8Check
-from dp_sips.sources.values import AnyKind, describe, encode
+from dp_sips.sources.values import AnyKind, describe, encode, python_values
 
 
 @dataclass(frozen=True)
@@ -101,6 +101,22 @@ class Source:
         return dict(zip(items, counts.values(), strict=True))
 
     @property
+    def item_types(self) -> dict[str, pa.DataType]:
+        """The types of item columns that have one; of dictionaries, that of the values."""
+        return {
+            name: getattr(carried(kind), "value_type", carried(kind))
+            for name, kind in zip(self._own_items.names, self._own_items.types, strict=True)
+            if not isinstance(kind, AnyKind)
+        }
+
+    def values(self, batch: pa.RecordBatch) -> list[list[Any]]:
+        """Return the columns of a batch as Python values."""
+        return [
+            python_values(column) if isinstance(kind, AnyKind) else column.to_pylist()
+            for column, kind in zip(batch.columns, self.schema.types, strict=True)
+        ]
+
+    @property
     def _own_items(self) -> pa.Schema:
         return pa.schema(list(self.schema)[1:])
 
@@ -132,16 +148,17 @@ class Source:
             settle_nulls(piece, self.nulls, names, part.label)
         # Users first: Arrow cannot repeat views or extension values for the elements of a list.
         users, *items = piece.columns
-        piece = _batch([self._carry(users, 0, part), *items], names)
+        piece = _batch([self.carry(users, 0, part), *items], names)
         for batch in exploded(piece, keep_null=self.nulls == "group"):
             users, *items = batch.columns
-            columns = [users, *(self._carry(item, i, part) for i, item in enumerate(items, 1))]
+            columns = [users, *(self.carry(item, i, part) for i, item in enumerate(items, 1))]
             for column, name in zip(columns, names, strict=True):
                 check(column, name, part.label)
             ready = _batch(columns, ["user", *self.item_schema.names])
             yield settle_nulls(ready, self.nulls, names, part.label)
 
-    def _carry(self, column: pa.Array, place: int, part: Part) -> pa.Array:
+    def carry(self, column: pa.Array, place: int, part: Part) -> pa.Array:
+        """Bring a column of a part to the type in which batches carry it."""
         own = self.schema.field(place)
         if own.name in self.types:
             raw = element((part.schema or self.feed.schema).field(place).type)

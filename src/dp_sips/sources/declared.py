@@ -56,13 +56,17 @@ def cast(values: pa.Array, raw: pa.DataType, kind: pa.DataType, where: str) -> p
         raise InputError(f"{where} has a value that is not a {kind}: declare another type") from None
 
 
-def check_cast(raw: pa.DataType, kind: pa.DataType, where: str) -> None:
+def check_casts(schema: pa.Schema, types: Mapping[str, pa.DataType], label: str) -> None:
     """Refuse a declaration that no value could follow, before any is read."""
-    plain = pa.string() if isinstance(raw, AnyKind) else raw
-    try:
-        _cast(pa.array([], plain), kind)
-    except pa.ArrowException:
-        raise InputError(f"{where} is {plain}, and cannot be read as {kind}") from None
+    for field in schema:
+        raw, kind = element(field.type), types.get(field.name)
+        plain = pa.string() if isinstance(raw, AnyKind) else raw
+        try:
+            _cast(pa.array([], plain), kind or plain)
+        except pa.ArrowException:
+            raise InputError(
+                f"column {field.name!r} of {label} is {plain}, and cannot be read as {kind}"
+            ) from None
 
 
 def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -7,7 +7,8 @@ depends on the lines beside it, changes nothing but the time.
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -63,6 +64,21 @@ def _blocks(path: Path) -> Iterator[bytes]:
                 yield whole
             rest = begun
         yield rest
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Reads batches with one column of lines."""
+
+    schema: pa.Schema
+    label: str
+    lists: bool
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Stream the needed fields."""
+        parser = Parser(self.schema, self.label, lists=self.lists)
+        for batch in batches:
+            yield parser(b"\n".join(batch.column(0).cast(pa.large_binary()).to_pylist()))
 
 
 class Parser:

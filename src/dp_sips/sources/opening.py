@@ -12,6 +12,7 @@ from dp_sips.progress import Progress
 from dp_sips.sources.arrow_tables import open_stream, open_table
 from dp_sips.sources.base import Feed, Source
 from dp_sips.sources.columns import Columns
+from dp_sips.sources.declared import check_casts
 from dp_sips.sources.files import open_files
 from dp_sips.sources.python_pairs import open_columns, open_pairs
 from dp_sips.sources.texts import tokenized
@@ -64,11 +65,12 @@ def open_source(
     if feed is None:
         feed = _open_python(data, columns)
     for part in feed.parts:
-        check_types(part.schema or feed.schema, columns.types, part.label)
+        schema = part.schema or feed.schema
+        check_types(schema, columns.types, part.label)
+        check_casts(schema, columns.types, part.label)
     if not isinstance(item, Words):
         return Source(feed, nulls, columns.types)
-    words = tokenized(feed, item, progress or Progress(show=False), columns.types)
-    return Source(words, nulls, columns.types)
+    return Source(tokenized(feed, columns.types, item, progress or Progress(show=False)), nulls)
 
 
 def _open_paths(data: Any, columns: Columns) -> Feed | None:

@@ -16,7 +16,7 @@ from dp_sips.errors import InputError
 from dp_sips.sources.base import Feed, Part, single_use
 from dp_sips.sources.batches import ROWS
 from dp_sips.sources.columns import Columns
-from dp_sips.sources.values import ANY_KIND, encode, encode_items, python_values
+from dp_sips.sources.values import ANY_KIND, encode, encode_items, listed
 
 _SHAPE = 'expected a mapping {"ann": ["tea", "jam"]} or pairs ("ann", "tea") or ("ann", ["tea"])'
 _NAMES = ("user", "item")
@@ -104,15 +104,8 @@ def _paths(pair: Any) -> str:
 
 
 def _as_list(items: pa.Table) -> list[Any]:
-    return _values(items.column(0))
+    return listed(items.column(0))
 
 
 def _as_columns(items: pa.Table) -> dict[str, list[Any]]:
-    return {name: _values(items[name]) for name in items.column_names}
-
-
-def _values(column: pa.ChunkedArray) -> list[Any]:
-    """Return Python values; those of a declared type, or words, are Arrow's."""
-    if column.type != ANY_KIND:
-        return column.to_pylist()  # type: ignore[no-any-return]
-    return python_values(column.cast(ANY_KIND.storage_type).combine_chunks())
+    return {name: listed(items[name]) for name in items.column_names}

@@ -111,6 +111,23 @@ def python_values(values: pa.Array) -> list[Any]:
     return found
 
 
+def listed(column: pa.ChunkedArray) -> list[Any]:
+    """Return the Python values of a released column, of any type."""
+    if not isinstance(column.type, AnyKind):
+        return column.to_pylist()  # type: ignore[no-any-return]
+    return python_values(column.cast(CARRIED).combine_chunks())
+
+
+def texts(values: pa.Array, name: str, label: str) -> pa.Array:
+    """Return values that are all text."""
+    if any(part.type != pa.string() for _, part in _decoded(values)):
+        raise InputError(
+            f"column {name!r} of {label} has values that are not text: declare its type, as "
+            f'types={{{name!r}: "int64"}} (--type {name}=int64)'
+        )
+    return values.cast(pa.large_string())
+
+
 def typed(values: pa.Array) -> pa.Array:
     """Return the values in the one Arrow type that they all have.
 

@@ -19,7 +19,14 @@ from dp_sips.engines.spark.failures import explained
 from dp_sips.engines.spark.files import are_paths, read_files
 from dp_sips.engines.spark.layout import LayOut
 from dp_sips.engines.spark.own_session import in_own_session, partitions, without_past
-from dp_sips.engines.spark.parcels import Encode, EncodeAgain, Rows, packed, unchunked
+from dp_sips.engines.spark.parcels import (
+    Encode,
+    EncodeAgain,
+    Rows,
+    packed,
+    unchunked,
+    unpacked,
+)
 from dp_sips.engines.spark.session import find_session
 from dp_sips.engines.spark.spreading import Give, Tell, Told
 from dp_sips.engines.spark.values import LookUp, decoded, once, split, unblocked
@@ -65,11 +72,11 @@ class SparkEngine:
         if self.broadcast_items < 0:
             raise UsageError(f"broadcast_items must not be negative, got {self.broadcast_items}")
 
-    def read(self, data: Any, *, text: bool) -> Any:
+    def read(self, data: Any) -> Any:
         """Return paths as a table that Spark reads; everything else as it is."""
         if not are_paths(data):
             return data
-        return read_files(data, lambda: find_session(self.master), text=text)
+        return read_files(data, lambda: find_session(self.master))
 
     def load(
         self,
@@ -119,7 +126,6 @@ class SparkContributions:
         self._chunks: Held | None = None
         self._judged: Held | None = None
         self._stale: list[Held] = []
-        self._seen = False
         self._left: int | None = None
 
     def lay_out(self) -> None:
@@ -283,26 +289,12 @@ class SparkContributions:
         for table in self._stale:
             self._let_go(table)
         self._stale.clear()
-        if not self._seen and not outcome.items:
-            self._complain()
-        self._seen = True
         return outcome
 
     def _blocks(self, judged: DataFrame, kind: int) -> Blocks:
         with explained():
             rows = judged.where(f"kind = {kind}").select("parcel").toArrow()
         return blocks_of(rows.column("parcel"))
-
-    def _complain(self) -> None:
-        """Say why there is not one item."""
-        with explained():
-            empty = self._frame.isEmpty()
-        label = self._source.feed.label
-        raise InputError(
-            f"no rows in {label}"
-            if empty
-            else f"no rows are left of {label}: each has a null or an empty list"
-        )
 
     def _hold(self, frame: DataFrame, *, at_once: bool = False) -> "Held":
         """Keep a table in Spark's cache, which is filled at once or by what first reads it."""
@@ -334,12 +326,15 @@ def _frame_of(source: Source, master: str | None) -> tuple[DataFrame, Rows]:
     feed = source.feed
     frame = getattr(feed, "frame", None)
     if frame is not None:
-        return frame, Rows(feed.label, feed.schema, source.nulls, packed=False)
+        unpack = getattr(feed, "unpack", None)
+        return frame, Rows(feed.label, feed.schema, source.nulls, source.types, unpack)
     spark = find_session(master)
     # Spark has no type for some of Arrow's: batches travel as they are, in parcels.
     # Dictionaries do not: those of several batches may not fit together.
     rows = [[decoded(column) for column in batch.columns] for batch in source.batches()]
-    schema = pa.schema([(str(n), column.type) for n, column in enumerate(rows[0])])
+    kinds = [plain_type(kind) for kind in (source.user_type, *source.item_schema.types)]
+    schema = pa.schema([(str(n), kind) for n, kind in enumerate(kinds)])
     cargo = [packed(pa.RecordBatch.from_arrays(columns, schema=schema)) for columns in rows]
     table = pa.table({"parcel": pa.array(cargo, pa.binary())})
-    return spark.createDataFrame(table), Rows(feed.label, schema, source.nulls, packed=True)
+    rows_of = Rows(feed.label, schema, source.nulls, unpack=unpacked)
+    return spark.createDataFrame(table, "parcel binary"), rows_of

@@ -15,6 +15,8 @@ JAVA_ERRORS: Final = (PySparkException, Py4JError)
 
 _OURS = re.compile(r"dp_sips\.errors\.(InputError|UsageError): ([^\n]*)")
 _MISSING = re.compile(r"ModuleNotFoundError: No module named '(\w+)'")
+_OWN_CODE = re.compile(r'File "([^"]+)", line (\d+), in (\w+)')
+_RAISED = re.compile(r"^(\w+(?:\.\w+)*(?:Error|Exception))\b", re.MULTILINE)
 _HEADERS = "CSV header does not conform to the schema"
 
 
@@ -24,13 +26,17 @@ def explained() -> Iterator[None]:
     try:
         yield
     except JAVA_ERRORS as error:
-        raise _in_our_words(error) from error
+        # Without its cause: a page of Java, which may show values.
+        raise _in_our_words(error) from None
 
 
-def first_line(error: Exception) -> str:
-    """Return what Spark itself says first."""
-    said = error.java_exception.toString() if isinstance(error, Py4JJavaError) else str(error)
-    return str(said).partition("\n")[0]
+def condition(error: Exception) -> str:
+    """Name what happened in Spark's words; more of its text may show values."""
+    if isinstance(error, PySparkException) and error.getCondition():
+        return str(error.getCondition())
+    if isinstance(error, Py4JJavaError):
+        return str(error.java_exception.getClass().getName())
+    return type(error).__name__
 
 
 def _in_our_words(error: Exception) -> Exception:
@@ -47,4 +53,11 @@ def _in_our_words(error: Exception) -> Exception:
         return InputError(
             "the CSV files have different headers: Spark needs the same columns in the same order"
         )
-    return DpSipsError(f"Spark failed: {first_line(error)}")
+    if own := _OWN_CODE.findall(text):
+        file, line, function = own[-1]
+        kind = (_RAISED.findall(text) or ["an error"])[-1]
+        return InputError(
+            f"a Python function of the data failed: {kind} in {function}, line {line} of {file}; "
+            "its message may show values: to read it, run the function without dp-sips"
+        )
+    return DpSipsError(f"Spark failed: {condition(error)}")

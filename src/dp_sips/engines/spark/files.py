@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from dp_sips.engines.spark.failures import JAVA_ERRORS, first_line
+from dp_sips.engines.spark.failures import JAVA_ERRORS, condition
 from dp_sips.errors import InputError
 from dp_sips.sources.finding import find_files, kind_of
 from dp_sips.sources.spark_frames import SparkFiles
@@ -21,7 +21,7 @@ def are_paths(data: Any) -> bool:
     return all(isinstance(place, (str, os.PathLike)) for place in places)
 
 
-def read_files(data: Any, start: Callable[[], SparkSession], *, text: bool) -> Any:
+def read_files(data: Any, start: Callable[[], SparkSession]) -> Any:
     """Return Parquet, CSV or JSON lines as a Spark table; Arrow files as they came.
 
     A path with a scheme, such as s3://, is Spark's to find.
@@ -35,9 +35,10 @@ def read_files(data: Any, start: Callable[[], SparkSession], *, text: bool) -> A
         raise InputError(f"Spark reads files of one kind at a time, got {_listed(kinds)}")
     label = paths[0] if len(paths) == 1 else f"{len(paths)} files from {paths[0]} on"
     try:
-        return SparkFiles(_read(start(), kinds.pop(), paths, text=text), label)
+        kind = kinds.pop()
+        return SparkFiles(_read(start(), kind, paths), label, lines=kind == "json")
     except JAVA_ERRORS as error:
-        raise InputError(f"{label} cannot be read: {first_line(error)}") from error
+        raise InputError(f"{label} cannot be read: {condition(error)}") from None
 
 
 def _found(places: Sequence[Place]) -> list[str]:
@@ -46,17 +47,19 @@ def _found(places: Sequence[Place]) -> list[str]:
     return remote + ([str(path.absolute()) for path in find_files(local)] if local else [])
 
 
-def _read(spark: SparkSession, kind: str | None, paths: list[str], *, text: bool) -> DataFrame:
-    """Read with rules of the memory engine: an empty field is null, a misfit is an error."""
+def _read(spark: SparkSession, kind: str | None, paths: list[str]) -> DataFrame:
+    """Read with rules of the memory engine: CSV is text, and an empty field of it is null.
+
+    Of JSON, Spark would infer types from all rows: workers read its lines as other engines do.
+    """
     if kind == "json":
-        return spark.read.json(paths, mode="FAILFAST")
+        return spark.read.text(paths, lineSep="\n")
     if kind in ("csv", "tsv"):
         return spark.read.csv(
             paths,
             sep="\t" if kind == "tsv" else ",",
             header=True,
             enforceSchema=False,  # Spark would take the first file's header for all of them
-            inferSchema=not text,
             mode="FAILFAST",
             multiLine=True,
             escape='"',

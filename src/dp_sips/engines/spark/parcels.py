@@ -1,7 +1,7 @@
 """From rows to parcels, one for each bucket of users: Spark moves few large rows, not many."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -23,6 +23,7 @@ from dp_sips.engines.spark.pairs import (
 from dp_sips.engines.spark.worker_key import WorkerKey
 from dp_sips.privacy.noise import Blocks
 from dp_sips.sources.base import Feed, Part, Source
+from dp_sips.sources.spark_frames import Unpack
 
 SCHEMA: Final = "bucket int, parcel binary"
 ROWS: Final = 1 << 20
@@ -35,13 +36,15 @@ class Rows:
 
     Attributes:
         schema: The user's column and the items', as the source has them.
-        packed: Whether each row is a parcel of rows (Arrow IPC), not a row itself.
+        types: The types that are declared.
+        unpack: Makes rows of what Spark has, such as lines of JSON; by default it has rows.
     """
 
     label: str
     schema: pa.Schema
     nulls: str
-    packed: bool
+    types: Mapping[str, pa.DataType] = field(default_factory=dict)
+    unpack: Unpack | None = None
 
     def read(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Stream users and items, lists exploded, nulls settled."""
@@ -51,12 +54,12 @@ class Rows:
             (Part(self.label, lambda: self._gathered(batches)),),
             restore=lambda items: items,
         )
-        return _Piece(feed, self.nulls).pieces()
+        return Source(feed, self.nulls, self.types).batches()
 
     def _gathered(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Join Spark's small batches: work on each is quick, but not free."""
         held: list[pa.RecordBatch] = []
-        for batch in _unpacked(batches) if self.packed else batches:
+        for batch in self.unpack(batches) if self.unpack else batches:
             held.append(batch)
             if sum(one.num_rows for one in held) >= ROWS // 4:
                 yield from _joined(held)
@@ -64,18 +67,12 @@ class Rows:
         yield from _joined(held)
 
 
-class _Piece(Source):
-    """A part of a source: that it has no rows is no error."""
-
-    def pieces(self) -> Iterator[pa.RecordBatch]:
-        return (batch for batch in self._settled() if batch.num_rows)
-
-
 def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
     return pa.Table.from_batches(batches).combine_chunks().to_batches() if batches else []
 
 
-def _unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Undo `packed`, for each row of Spark's."""
     for batch in batches:
         for parcel in batch.column(0):
             yield from pa.ipc.open_stream(parcel.as_buffer())
