@@ -58,11 +58,11 @@ def cast(values: pa.Array, raw: pa.DataType, kind: pa.DataType, where: str) -> p
 
 def check_casts(schema: pa.Schema, types: Mapping[str, pa.DataType], label: str) -> None:
     """Refuse a declaration that no value could follow, before any is read."""
-    for field in schema:
-        raw, kind = element(field.type), types.get(field.name)
+    for field in (field for field in schema if field.name in types):
+        raw, kind = element(field.type), types[field.name]
         plain = pa.string() if isinstance(raw, AnyKind) else raw
         try:
-            _cast(pa.array([], plain), kind or plain)
+            _cast(pa.nulls(0, plain), kind)
         except pa.ArrowException:
             raise InputError(
                 f"column {field.name!r} of {label} is {plain}, and cannot be read as {kind}"

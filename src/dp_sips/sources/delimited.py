@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from dp_sips.errors import InputError
@@ -40,7 +39,7 @@ def _read(path: Path, header: list[str], schema: pa.Schema) -> Iterator[pa.Recor
                 last = batch
     except pa.ArrowInvalid as error:
         raise InputError(_said(path, schema, str(error))) from None
-    if last is None or pc.any(pc.not_equal(last.column(0).slice(last.num_rows - 1), mark)).as_py():
+    if last is None or last.column(0)[-1].as_py() != mark:
         raise InputError(f"{path} ends inside of quotes: is a quote left open?")
     yield last.slice(0, last.num_rows - 1)
 

@@ -93,9 +93,7 @@ class Parser:
 
     def __call__(self, block: bytes) -> pa.RecordBatch:
         """Return the needed fields of the block's lines."""
-        columns = self._by_arrow(block) if block.strip() else [[]] * len(self._schema)
-        if columns is None:
-            columns = self._by_python(block)
+        columns = (self._by_arrow(block) if block.strip() else None) or self._by_python(block)
         return pa.RecordBatch.from_arrays(columns, names=self._schema.names)
 
     def _by_arrow(self, block: bytes) -> list[pa.Array] | None:

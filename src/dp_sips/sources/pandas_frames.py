@@ -1,5 +1,6 @@
 """pandas data frames. This module is imported only when the caller passes one."""
 
+from contextlib import suppress
 from typing import Any
 
 import pandas as pd
@@ -107,8 +108,11 @@ def _categories(values: list[Any], dtype: pd.CategoricalDtype) -> "pd.Series[Any
 
     Where they have an order, it stays; where they have none, the one they have may be the data's.
     """
-    # Released values are sorted; those of different kinds can be compared in no other way.
     released = pd.Index([value for value in dict.fromkeys(values) if value is not None])
     if dtype.ordered:
         released = dtype.categories.intersection(released, sort=False)
+    else:
+        # Values of different kinds stay in the order of the release.
+        with suppress(TypeError):
+            released = released.sort_values()
     return pd.Series(pd.Categorical(values, categories=released, ordered=dtype.ordered))

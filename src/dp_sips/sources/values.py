@@ -42,7 +42,6 @@ class AnyKind(pa.ExtensionType):  # type: ignore[misc]
 
 
 ANY_KIND: Final = AnyKind()
-_TAGS: Final = pa.array([kind.tag for kind in kinds.TAGGED], CARRIED)
 _LISTS: Final = (list, tuple, set, frozenset, np.ndarray)
 _PLAIN: Final = "use text, whole numbers, bytes, truth values, dates, times or decimals"
 
@@ -183,8 +182,9 @@ _TIMES: Final = (kinds.LOCAL_TIME, kinds.INSTANT)
 
 def _decoded(values: pa.Array) -> Iterator[Part]:
     """Yield the values of each kind, without nulls, in the order of kinds."""
-    places = pc.index_in(pc.binary_slice(values, 0, 1), value_set=_TAGS)
-    places = pc.if_else(values.is_valid(), pc.fill_null(places, len(_TAGS)), -1)
+    tags = pa.array([kind.tag for kind in kinds.TAGGED], CARRIED)
+    places = pc.index_in(pc.binary_slice(values, 0, 1), value_set=tags)
+    places = pc.if_else(values.is_valid(), pc.fill_null(places, len(tags)), -1)
     codes = kinds.flat(places.cast(pa.int64()))
     for code, kind in enumerate((*kinds.TAGGED, kinds.TEXT)):
         rows = np.flatnonzero(codes == code)
