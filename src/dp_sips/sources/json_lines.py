@@ -105,7 +105,7 @@ class Parser:
             self._guess = None
             return None
         columns = [table[name].combine_chunks() for name in self._schema.names]
-        if not self._lists and any(is_list(column.type) for column in columns):
+        if any(is_list(column.type) for column in columns[: 1 if self._lists else None]):
             return None
         return [self._encoded(*pair) for pair in zip(columns, self._schema.names, strict=True)]
 
