@@ -1,10 +1,12 @@
 """CSV and TSV files. Every column is text: what a value means does not depend on other rows."""
 
 import io
+import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
@@ -15,11 +17,13 @@ from dp_sips.sources.looks import Look
 from dp_sips.sources.utf8 import not_utf8
 
 BLOCK = 1 << 22
+_NOT_UTF8: Final = re.compile(r"In CSV column #(\d+): .*UTF8", re.DOTALL)
 
 
 def look(path: Path, columns: Columns) -> Look:
     """Read the header."""
-    header = _open(path, _stream(path), None).schema.names
+    with _plainly(path):
+        header = _open(path, _WithEnd(_stream(path), b"\n"), None).schema.names
     names = columns.pick(header, str(path))
     schema = pa.schema([(name, pa.string()) for name in names])
     return Look(schema, lambda: _read(path, header, schema))
@@ -31,14 +35,12 @@ def _read(path: Path, header: list[str], schema: pa.Schema) -> Iterator[pa.Recor
     end = _delimiter(path).join([mark] * len(header))
     stream = _WithEnd(_stream(path), f"\n{end}\n".encode())
     last = None
-    try:
+    with _plainly(path, header):
         for batch in _open(path, stream, schema):
             if batch.num_rows:
                 if last is not None:
                     yield last
                 last = batch
-    except pa.ArrowInvalid as error:
-        raise InputError(_said(path, schema, str(error))) from None
     if last is None or last.column(0)[-1].as_py() != mark:
         raise InputError(f"{path} ends inside of quotes: is a quote left open?")
     yield last.slice(0, last.num_rows - 1)
@@ -56,8 +58,10 @@ class _WithEnd(io.RawIOBase):
 
     def read(self, size: int = -1) -> bytes:
         found: bytes = self._stream.read(size)
-        if not found:
-            found, self._end = self._end, b""
+        while len(found) < size and (more := self._stream.read(size - len(found))):
+            found += more
+        room = size - len(found)
+        found, self._end = found + self._end[:room], self._end[room:]
         return found
 
 
@@ -85,13 +89,20 @@ def _delimiter(path: Path) -> str:
     return "\t" if ".tsv" in (suffix.lower() for suffix in path.suffixes[-2:]) else ","
 
 
-def _said(path: Path, schema: pa.Schema, message: str) -> str:
-    """Say what Arrow says, without the row that it shows."""
+@contextmanager
+def _plainly(path: Path, header: Sequence[str] = ()) -> Iterator[None]:
+    """Say what Arrow says, without the value or the row that it shows."""
+    try:
+        yield
+    except pa.ArrowInvalid as error:
+        raise InputError(_said(path, header, str(error))) from None
+
+
+def _said(path: Path, header: Sequence[str], message: str) -> str:
     if "straddl" in message:
         return f"{path} has a row of more than {BLOCK >> 20} MB: is a quote left open?"
-    if "UTF8" in message:
-        names = " or ".join(map(repr, schema.names))
-        return not_utf8(names, str(path))
+    if found := _NOT_UTF8.match(message):
+        return not_utf8(header[int(found[1])], str(path))
     return (
         f"{path} cannot be read: a row has more or fewer fields than the header; is the delimiter "
         f"{'a tab' if _delimiter(path) != ',' else 'a comma'}?"

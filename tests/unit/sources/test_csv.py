@@ -127,6 +127,7 @@ def test_files_without_rows(tmp_path: Path, read: Any) -> None:
         (b"u,it\n1,1\n", r"no column 'i' in .*a\.csv"),
         (b"", r"a\.csv has no header: 0 bytes"),
     ],
+    ids=range(9),
 )
 def test_bad_files(text: bytes, message: str, tmp_path: Path, read: Any) -> None:
     path = write(tmp_path / "a.csv", text)
