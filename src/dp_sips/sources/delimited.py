@@ -23,7 +23,7 @@ _NOT_UTF8: Final = re.compile(r"In CSV column #(\d+): .*UTF8", re.DOTALL)
 def look(path: Path, columns: Columns) -> Look:
     """Read the header."""
     with _plainly(path):
-        header = _open(path, _WithEnd(_stream(path), b"\n"), None).schema.names
+        header = _header(path)
     names = columns.pick(header, str(path))
     schema = pa.schema([(name, pa.string()) for name in names])
     return Look(schema, lambda: _read(path, header, schema))
@@ -31,12 +31,15 @@ def look(path: Path, columns: Columns) -> Look:
 
 def _read(path: Path, header: list[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Read all rows; the last one must be the one that was put there."""
-    mark = secrets.token_hex(16)
-    end = _delimiter(path).join([mark] * len(header))
-    stream = _WithEnd(_stream(path), f"\n{end}\n".encode())
+    mark = secrets.token_hex(8)
+    end = _delimiter(path).join(mark if name == schema.names[0] else "" for name in header)
     last = None
-    with _plainly(path, header):
-        for batch in _open(path, stream, schema):
+    with (
+        _plainly(path, header),
+        _WithEnd(path, f"\n{end}\n".encode()) as stream,
+        _open(path, stream, schema) as reader,
+    ):
+        for batch in reader:
             if batch.num_rows:
                 if last is not None:
                     yield last
@@ -49,8 +52,8 @@ def _read(path: Path, header: list[str], schema: pa.Schema) -> Iterator[pa.Recor
 class _WithEnd(io.RawIOBase):
     """A file with a last row of our own: inside of an open quote, it is no row."""
 
-    def __init__(self, stream: Any, end: bytes) -> None:
-        self._stream = stream
+    def __init__(self, path: Path, end: bytes) -> None:
+        self._stream = _stream(path)
         self._end = end
 
     def readable(self) -> bool:
@@ -63,6 +66,14 @@ class _WithEnd(io.RawIOBase):
         room = size - len(found)
         found, self._end = found + self._end[:room], self._end[room:]
         return found
+
+
+def _header(path: Path) -> list[str]:
+    """Return the names in the first row; Arrow reads no further."""
+    with _stream(path) as stream:
+        first = pa.BufferReader(stream.read(BLOCK) + b"\n")
+    names: list[str] = _open(path, first, None).schema.names
+    return names
 
 
 def _stream(path: Path) -> Any:
