@@ -70,9 +70,7 @@ def _write(source: Source, sink: BinaryIO) -> None:
             writer.write_batch(pa.record_batch(list(_columns(source, batch, types)), schema=schema))
 
 
-def _columns(
-    source: Source, batch: pa.RecordBatch, types: list[pa.DataType]
-) -> Iterator[pa.Array]:
+def _columns(source: Source, batch: pa.RecordBatch, types: list[pa.DataType]) -> Iterator[pa.Array]:
     """Yield the columns in the types of the file; users may come dictionary-encoded."""
     for column, own, kind in zip(batch.columns, source.schema, types, strict=True):
         untyped = own.type == ANY_KIND

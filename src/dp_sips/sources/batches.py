@@ -76,7 +76,7 @@ def _null_message(name: str, label: str, *, user: bool) -> str:
 
 
 def _missing(label: str) -> str:
-    """Say what else is null in a file without a header, where a wrong name shows in no other way."""
+    """Say what else is null in a file without a header: a wrong name shows in no other way."""
     is_json = kind_of(Path(label)) == "json"
     return " (so has a line without that field: is the name right?)" if is_json else ""
 

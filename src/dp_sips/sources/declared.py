@@ -53,7 +53,9 @@ def cast(values: pa.Array, raw: pa.DataType, kind: pa.DataType, where: str) -> p
         return _cast(values, kind)
     except pa.ArrowException:
         # Without its cause, which shows the value.
-        raise InputError(f"{where} has a value that is not a {kind}: declare another type") from None
+        raise InputError(
+            f"{where} has a value that is not a {kind}: declare another type"
+        ) from None
 
 
 def check_casts(schema: pa.Schema, types: Mapping[str, pa.DataType], label: str) -> None:

@@ -35,7 +35,7 @@ def open_files(places: Iterable[str | os.PathLike[str]], columns: Columns) -> Fe
 
 
 def _with_columns(paths: list[Path]) -> list[Path]:
-    """Leave out empty files without a header, which distributed writers make of empty partitions."""
+    """Leave out files of 0 bytes, which distributed writers make of empty partitions."""
     full = [path for path in paths if kind_of(path) not in _MAY_BE_EMPTY or not _is_empty(path)]
     if not full:
         raise InputError(f"{_label(paths)} has no header: 0 bytes")

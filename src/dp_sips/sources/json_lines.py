@@ -139,11 +139,8 @@ class Parser:
         try:
             for line in block.decode("utf-8-sig").split("\n"):
                 if line.strip():
-                    found = _DECODER.decode(line)
-                    if not isinstance(found, dict):
-                        raise ValueError("not an object")
-                    yield found
-        except (ValueError, RecursionError):
+                    yield dict(_DECODER.decode(line).items())
+        except (ValueError, AttributeError, RecursionError):
             # Without its cause, which shows the line.
             raise InputError(f"{self._label} cannot be read as JSON lines: {_EXPECTED}") from None
 
@@ -152,9 +149,7 @@ def _parsed(block: bytes, schema: pa.Schema | None, others: str) -> pa.Table:
     return pajson.read_json(
         io.BytesIO(block),
         read_options=pajson.ReadOptions(block_size=len(block) + 1),
-        parse_options=pajson.ParseOptions(
-            explicit_schema=schema, unexpected_field_behavior=others
-        ),
+        parse_options=pajson.ParseOptions(explicit_schema=schema, unexpected_field_behavior=others),
     )
 
 

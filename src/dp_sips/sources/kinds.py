@@ -58,7 +58,8 @@ class Kind:
 
 def kind_of(value: Any) -> Kind | None:
     """Return the kind of a Python value, if it has one."""
-    kind = kind_of_type(type(value))
+    python_type: type = type(value)
+    kind = kind_of_type(python_type)
     return INSTANT if kind is LOCAL_TIME and value.tzinfo is not None else kind
 
 

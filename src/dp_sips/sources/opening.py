@@ -60,7 +60,9 @@ def open_source(
     if nulls not in NULL_RULES:
         raise UsageError(f"nulls must be one of {', '.join(NULL_RULES)}, got {nulls!r}")
     texts = isinstance(item, Words)
-    columns = Columns.named(user, item.column if isinstance(item, Words) else item, types, texts=texts)
+    columns = Columns.named(
+        user, item.column if isinstance(item, Words) else item, types, texts=texts
+    )
     feed = _open_paths(data, columns) or _open_table(data, columns)
     if feed is None:
         feed = _open_python(data, columns)

@@ -48,7 +48,7 @@ def _is_untyped(dtype: Any) -> bool:
     """Whether values are Python objects, or categories that are."""
     if isinstance(dtype, pd.CategoricalDtype):
         return _is_untyped(dtype.categories.dtype)
-    return bool(dtype == object)
+    return dtype.kind == "O" and not pd.api.types.is_extension_array_dtype(dtype)
 
 
 def _kind(dtype: Any, found: pa.DataType) -> pa.DataType:
@@ -96,7 +96,7 @@ def _series(column: pa.ChunkedArray, dtype: Any) -> Any:
         return column.to_pandas()
     if isinstance(dtype, pd.CategoricalDtype):
         return _categories(listed(column), dtype)
-    if dtype == object:
+    if _is_untyped(dtype):
         return pd.Series(listed(column), dtype=object)
     if hasattr(dtype, "__from_arrow__"):
         return pd.Series(dtype.__from_arrow__(column))

@@ -84,7 +84,7 @@ def _item_dtypes(dtypes: Mapping[str, Any], columns: Columns) -> dict[str, Any]:
 
 def _frame(items: pa.Table, dtypes: dict[str, Any]) -> pl.DataFrame:
     own = {name: _released_dtype(dtype, items[name]) for name, dtype in dtypes.items()}
-    return pl.DataFrame(items).cast(own)
+    return pl.DataFrame(items).with_columns(pl.col(name).cast(own[name]) for name in own)
 
 
 def _released_dtype(dtype: Any, column: pa.ChunkedArray) -> Any:

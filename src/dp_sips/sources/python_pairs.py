@@ -50,7 +50,11 @@ def _named(data: Mapping[Any, Any], columns: Columns, label: str) -> list[str]:
     """Return the names of the columns; if one is missing, show no key: it may be a user."""
     names = columns.pick([columns.user, *columns.items], label)
     for name in names:
-        if name not in data or isinstance(data[name], (str, bytes)) or not hasattr(data[name], "__len__"):
+        if (
+            name not in data
+            or isinstance(data[name], (str, bytes))
+            or not hasattr(data[name], "__len__")
+        ):
             raise InputError(
                 f"{label} has no column {name!r}: user= and item= name the columns of a mapping; "
                 "leave them out if it maps users to items"

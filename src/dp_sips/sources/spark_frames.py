@@ -92,7 +92,7 @@ def _arrow_schema(frame: DataFrame, label: str) -> pa.Schema:
     """Ask Spark itself, of no rows, which Arrow types its columns have."""
     try:
         return frame.limit(0).toArrow().schema
-    except PySparkException as error:
+    except PySparkException:
         kinds = ", ".join(f"{f.name!r}: {f.dataType.simpleString()}" for f in frame.schema.fields)
         raise InputError(
             f"{label} has a column that Arrow does not know ({kinds}): cast it first"

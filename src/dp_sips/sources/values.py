@@ -43,6 +43,7 @@ class AnyKind(pa.ExtensionType):  # type: ignore[misc]
 
 ANY_KIND: Final = AnyKind()
 _LISTS: Final = (list, tuple, set, frozenset, np.ndarray)
+_TIMES: Final = (kinds.LOCAL_TIME, kinds.INSTANT)
 _PLAIN: Final = "use text, whole numbers, bytes, truth values, dates, times or decimals"
 
 
@@ -166,18 +167,14 @@ def _checked(kind: Kind | None, python_type: type, name: str, label: str) -> Kin
 
 
 def _encoded(kind: Kind, values: Sequence[Any], name: str, label: str) -> pa.Array:
+    misfit = f"column {name!r} of {label} has a value that does not fit {kind.type}: use text"
+    if kind in _TIMES and any(getattr(value, "nanosecond", 0) for value in values):
+        raise InputError(misfit)  # or Arrow would cut nanoseconds off
     try:
-        if kind in _TIMES and any(getattr(value, "nanosecond", 0) for value in values):
-            raise ValueError("Arrow would cut nanoseconds off")
         return kind.encode(values)
     except (pa.ArrowException, OverflowError, ValueError):
         # Without its cause, which may show the value.
-        raise InputError(
-            f"column {name!r} of {label} has a value that does not fit {kind.type}: use text"
-        ) from None
-
-
-_TIMES: Final = (kinds.LOCAL_TIME, kinds.INSTANT)
+        raise InputError(misfit) from None
 
 
 def _decoded(values: pa.Array) -> Iterator[Part]:

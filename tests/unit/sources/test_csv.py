@@ -52,7 +52,9 @@ def test_types_are_declared(name: Any, value: str, meant: Any, tmp_path: Path, r
 @pytest.mark.parametrize("name", ["int", "date", "timestamp[s]", "decimal(4,1)", "bool", "uint8"])
 def test_a_value_that_does_not_fit_is_not_shown(name: str, tmp_path: Path, read: Any) -> None:
     path = write(tmp_path / "a.csv", "u,i\n1,\n2,SECRET\n")
-    with pytest.raises(InputError, match=r"column 'i' of .*a\.csv has a value that is not") as caught:
+    with pytest.raises(
+        InputError, match=r"column 'i' of .*a\.csv has a value that is not"
+    ) as caught:
         read(path, types={"i": name}, nulls="drop")
     assert "SECRET" not in "".join(traceback.format_exception(caught.value))
 
@@ -86,7 +88,7 @@ def test_an_empty_field_is_null_and_quotes_make_it_text(tmp_path: Path, read: An
     path = write(tmp_path / "a.csv", 'u,i\n1,\n2,""\n3,"a\nb"\n')
     assert read(path, nulls="group") == Counter([("1", None), ("2", ""), ("3", "a\nb")])
     assert read(path, nulls="drop") == Counter([("2", ""), ("3", "a\nb")])
-    with pytest.raises(InputError, match="column 'i' .* not a int64"):
+    with pytest.raises(InputError, match=r"column 'i' .* not a int64"):
         read(path, nulls="drop", types={"i": "int"})
 
 

@@ -113,9 +113,7 @@ def test_later_blocks(tmp_path: Path, read: Any, monkeypatch: pytest.MonkeyPatch
     assert read(path, nulls="drop") == Counter([(1, 7)])
 
 
-def test_kinds_that_change_late(
-    tmp_path: Path, read: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_kinds_that_change_late(tmp_path: Path, read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_lines, "BLOCK", 64)
     late = ('{"u": 1, "i": "2"}', '{"u": 1, "i": 7.125}', '{"u": "1", "i": [2]}')
     path = write(tmp_path / "a.jsonl", *(['{"u": 1, "i": 2}'] * 20), *late)

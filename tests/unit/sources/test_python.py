@@ -134,7 +134,7 @@ def test_wrong_shapes_show_the_right_one(data: Any) -> None:
 MIXED = [1, "1", Decimal(1), True, NOON, NOON.date(), NOON.replace(tzinfo=dt.UTC), b"1", dt.time(1)]
 
 
-def test_each_value_is_of_its_own_kind(count: Any, items: Any) -> None:
+def test_each_value_is_of_its_own_kind(items: Any) -> None:
     """To Python, 1 is True and Decimal(1): to us, they are three users and three items."""
     source = plain([(value, value) for value in MIXED])
     found = [pair for batch in source.batches() for pair in zip(*source.values(batch), strict=True)]
