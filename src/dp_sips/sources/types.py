@@ -146,5 +146,7 @@ def _own(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
 
 
 def _own_dictionary(array: pa.DictionaryArray, kind: pa.DataType) -> pa.DictionaryArray:
+    if kinds.is_null(kind.value_type):
+        return pa.nulls(len(array), kind)
     values = array.dictionary.cast(kind.value_type)
     return pa.DictionaryArray.from_arrays(array.indices, values, ordered=kind.ordered)
