@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -15,7 +16,7 @@ JAVA_ERRORS: Final = (PySparkException, Py4JError)
 
 _OURS = re.compile(r"dp_sips\.errors\.(InputError|UsageError): ([^\n]*)")
 _MISSING = re.compile(r"ModuleNotFoundError: No module named '(\w+)'")
-_OWN_CODE = re.compile(r'File "([^"]+)", line (\d+), in (\w+)')
+_FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 _RAISED = re.compile(r"^(\w+(?:\.\w+)*(?:Error|Exception))\b", re.MULTILINE)
 _HEADERS = "CSV header does not conform to the schema"
 
@@ -53,11 +54,17 @@ def _in_our_words(error: Exception) -> Exception:
         return InputError(
             "the CSV files have different headers: Spark needs the same columns in the same order"
         )
-    if own := _OWN_CODE.findall(text):
-        file, line, function = own[-1]
-        kind = (_RAISED.findall(text) or ["an error"])[-1]
-        return InputError(
-            f"a Python function of the data failed: {kind} in {function}, line {line} of {file}; "
-            "its message may show values: to read it, run the function without dp-sips"
-        )
+    if frames := _FRAME.findall(text):
+        return _failed_function(*frames[-1], (_RAISED.findall(text) or ["an error"])[-1])
     return DpSipsError(f"Spark failed: {condition(error)}")
+
+
+def _failed_function(file: str, line: str, function: str, kind: str) -> Exception:
+    """Say where a worker's Python failed; what it said may show values."""
+    place = f"{kind} in {function}, line {line} of {file}"
+    if "dp_sips" in Path(file).parts:
+        return DpSipsError(f"Spark failed: {place}")
+    return InputError(
+        f"a Python function of the data failed: {place}; its message may show values: to read it, "
+        "run the function without dp-sips"
+    )
