@@ -1,10 +1,8 @@
 """select_partitions: the one loop that every mechanism of the field is."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Any
-
-import pyarrow as pa
 
 from dp_sips.engines import find_engine
 from dp_sips.engines.base import Engine
@@ -33,7 +31,7 @@ def select_partitions(
     mechanism: str | Mechanism = "auto",
     engine: str | Engine = "auto",
     nulls: str = "error",
-    text: bool = False,
+    types: Mapping[str, Any] | None = None,
     seed: int | None = None,
     insecure_test: bool = False,
     progress: bool | None = None,
@@ -43,8 +41,8 @@ def select_partitions(
 
     Args:
         data: Paths, globs or folders of Parquet, CSV, JSON lines or Arrow files; a pandas, Polars,
-            PyArrow, DuckDB or Spark table; any object with `__arrow_c_stream__`; or a mapping or
-            iterable of (user, items).
+            PyArrow, DuckDB or Spark table; any object with `__arrow_c_stream__`; a mapping or
+            iterable of (user, items) or (user, item); or a dict of columns.
         user: The column that says whose row it is: a user is protected with all of their rows.
         item: The column, or columns, to publish the distinct values of; or the words of a column
             of texts, as `dp_sips.text.words("body")`.
@@ -56,7 +54,9 @@ def select_partitions(
             its own parameters.
         engine: "auto", "memory", "spark", "reference", or an engine with its own options.
         nulls: "error", "drop" such rows, or "group" null items as an item of their own.
-        text: Read the columns of CSV files as text.
+        types: The types of columns by name, as {"zip": "string", "day": "date"}, where they are not
+            to be those of the file or table. Without one, CSV is text, and each value of JSON and
+            of Python objects is of its own kind.
         seed: For tests: makes the release repeatable, and so not private at all.
         insecure_test: Must be True where `seed` is given.
         progress: Whether to show progress bars on stderr; on a terminal unless told otherwise.
@@ -72,15 +72,14 @@ def select_partitions(
     shown = Progress(show=progress)
     runner = find_engine(engine, data)
     _refuse_turns(plan, runner)
-    data = runner.read(data, text=text)
-    source = open_source(data, user=user, item=item, nulls=nulls, text=text)
+    source = open_source(runner.read(data), user=user, item=item, nulls=nulls, types=types)
 
     with closing(runner.load(source, plan.bounds, key, shown)) as contributions:
         for index, round_ in enumerate(shown.steps("rounds", plan.rounds, len(plan.rounds))):
             round_.run(contributions, key.noise_of_round(index))
         released = sorted_items(contributions.released(), source.item_schema)
 
-    facts = {"nulls": nulls, "items": _describe(released)}
+    facts = {"nulls": nulls, "items": source.describe(released)}
     return Selection(source.restore(released), plan, not key.is_test, facts)
 
 
@@ -106,7 +105,3 @@ def _key(seed: int | None, *, insecure_test: bool) -> Key:
             "or say insecure_test=True if that is what you want"
         )
     return Key.for_tests(check_whole("seed", seed, least=0))
-
-
-def _describe(released: pa.Table) -> dict[str, str]:
-    return {field.name: str(field.type) for field in released.schema}

@@ -1,6 +1,7 @@
 """write_tokens: the words of texts as a file of users and items, to be selected from many times."""
 
 import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -12,6 +13,8 @@ from dp_sips.formats import format_of
 from dp_sips.output import replacing
 from dp_sips.progress import Progress
 from dp_sips.sources import Source, open_source
+from dp_sips.sources.types import carried
+from dp_sips.sources.values import ANY_KIND, texts
 from dp_sips.text import Words
 
 
@@ -22,7 +25,7 @@ def write_tokens(
     user: str | None = None,
     item: Words,
     nulls: str = "error",
-    text: bool = False,
+    types: Mapping[str, Any] | None = None,
     progress: bool | None = None,
 ) -> None:
     """Write a Parquet file with one row for each word of each text; columns keep their names.
@@ -36,7 +39,7 @@ def write_tokens(
         user: The column that says whose text it is.
         item: `dp_sips.text.words("body")` or `dp_sips.text.ngrams("body", 5)`.
         nulls: "error", "drop" such rows, or "group" null texts as a null word.
-        text: Read the columns of CSV files as text.
+        types: The types of columns by name, as `select_partitions` takes them.
         progress: Whether to show a progress bar on stderr; on a terminal unless told otherwise.
 
     Sensitive: the file holds every user's words, as the data does.
@@ -45,7 +48,7 @@ def write_tokens(
     if not isinstance(item, Words):
         raise UsageError(f"item must be dp_sips.text.words(…) or ngrams(…), got {item!r}")
     shown = Progress(show=progress)
-    source = open_source(data, user=user, item=item, nulls=nulls, text=text, progress=shown)
+    source = open_source(data, user=user, item=item, nulls=nulls, types=types, progress=shown)
     with replacing(place) as sink:
         _write(source, sink)
 
@@ -60,10 +63,15 @@ def check_tokens_path(path: str | os.PathLike[str]) -> Path:
 
 def _write(source: Source, sink: BinaryIO) -> None:
     names = source.feed.schema.names
-    types = [source.user_type, *source.item_schema.types]
+    types = [pa.large_string() if t == ANY_KIND else carried(t) for t in source.schema.types]
     schema = pa.schema(list(zip(names, types, strict=True)))
     with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
         for batch in source.batches():
-            # Users may come dictionary-encoded.
-            columns = map(pa.Array.cast, batch.columns, types)
-            writer.write_batch(pa.record_batch(list(columns), schema=schema))
+            writer.write_batch(pa.record_batch(list(_columns(source, batch, types)), schema=schema))
+
+
+def _columns(source: Source, batch: pa.RecordBatch, types: list[pa.DataType]) -> Iterator[pa.Array]:
+    """Yield the columns in the types of the file; users may come dictionary-encoded."""
+    for column, own, kind in zip(batch.columns, source.schema, types, strict=True):
+        untyped = own.type == ANY_KIND
+        yield texts(column, own.name, source.feed.label) if untyped else column.cast(kind)

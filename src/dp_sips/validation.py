@@ -44,7 +44,7 @@ def check_positive(name: str, value: object) -> float:
 
 
 OURS: Final = (
-    "user", "item", "epsilon", "delta", "rho", "max_items", "mechanism", "engine", "nulls", "text",
+    "user", "item", "epsilon", "delta", "rho", "max_items", "mechanism", "engine", "nulls", "types",
     "seed", "insecure_test", "progress",
 )  # fmt: skip
 
@@ -69,6 +69,7 @@ _MEANT: Final = {
     "seed": ("random_state", "random_seed", "rng"),
     "mechanism=Sips(rounds=…)": ("rounds", "iterations", "num_iters", "n_iter"),
     "mechanism=Sips(ratio=…)": ("ratio", "r", "privacy_ratio"),
+    "types": ("text", "dtype", "dtypes", "schema", "column_types", "schema_overrides"),
 }  # fmt: skip
 
 FOREIGN: Final = {foreign: ours for ours, names in _MEANT.items() for foreign in names}

@@ -149,12 +149,21 @@ def test_several_inputs_globs_and_folders(run: Any, tmp_path: Path) -> None:
         assert run("select", *inputs, *flags).out == "i\ntea\n"
 
 
-def test_text_reads_csv_columns_as_they_are(run: Any, tmp_path: Path) -> None:
+def test_csv_columns_are_text_unless_a_type_is_declared(run: Any, tmp_path: Path) -> None:
     path = tmp_path / "d.csv"
     path.write_text("u,i\n" + "".join(f"{user},007\n" for user in range(200)))
     flags = ("--user", "u", "--item", "i", "--rho", "1", "--delta", "1e-5", "--quiet")
-    assert run("select", path, *flags).out == "i\n7\n"
-    assert run("select", path, *flags, "--text").out == "i\n007\n"
+    assert run("select", path, *flags).out == "i\n007\n"
+    assert run("select", path, *flags, "--type", "i=int", "--type", "u=int").out == "i\n7\n"
+    for words, message in (
+        (("--type", "i"), "write COLUMN=TYPE, as --type zip=string"),
+        (("--type", "i=zip"), "unknown type 'zip' of 'i'"),
+        (("--type", "i=int", "--type", "i=string"), "names the column 'i' twice"),
+        (("--type", "zip=int"), "'zip', which is neither the user nor an item"),
+        (("--type", "i=date"), "d.csv has a value that is not a date32"),
+        (("--text",), "unknown flag --text: here it is called --type"),
+    ):
+        assert run("select", path, *flags, *words).refused(message)
 
 
 def test_nulls_are_dropped_or_grouped_on_request(run: Any, tmp_path: Path) -> None:

@@ -106,10 +106,9 @@ def test_nulls_and_empty_tables(spark: Any) -> None:
     frame = spark.createDataFrame([(1, "a"), (2, None)], "u int, i string")
     with pytest.raises(InputError, match=r"^column 'i' of the Spark data frame has nulls: nulls="):
         select_partitions(frame, **NAMES, **TEST)
-    with pytest.raises(InputError, match=r"^no rows in the Spark data frame$"):
-        select_partitions(frame.where("u > 5"), **NAMES, **TEST)
-    with pytest.raises(InputError, match=r"^no rows are left of the Spark data frame"):
-        select_partitions(frame.where("u = 2"), nulls="drop", **NAMES, **TEST)
+    assert select_partitions(frame.where("u > 5"), **NAMES, **TEST).items.isEmpty()
+    none_left = select_partitions(frame.where("u = 2"), nulls="drop", **NAMES, **TEST)
+    assert none_left.items.isEmpty()
 
 
 def test_nothing_is_left_in_the_session(spark: Any) -> None:
@@ -141,7 +140,8 @@ def test_files_are_read_by_spark(spark: Any, tmp_path: Any) -> None:
     expected = select_partitions(data, **NAMES, **TEST).items
     for name in ("a.parquet", "a.csv"):
         path = str(tmp_path / name)
-        released = select_partitions(path, engine="spark", **NAMES, **TEST).items
+        types = {"u": "int64"} if name == "a.csv" else None
+        released = select_partitions(path, engine="spark", types=types, **NAMES, **TEST).items
         assert released["i"].to_pylist() == expected["i"].to_pylist()
     with pytest.raises(InputError, match="no such file"):
         select_partitions(str(tmp_path / "b.csv"), engine="spark", **NAMES, **TEST)
@@ -177,7 +177,7 @@ def test_csv_files_with_other_headers_are_refused(spark: Any, tmp_path: Any) -> 
 def test_broken_files_are_named(name: str, spark: Any, tmp_path: Any) -> None:
     del spark
     (tmp_path / name).write_text('{"u": 1, "i": "a"}\n{"u": 2, "i": \n')
-    with pytest.raises(InputError, match=f"{name} cannot be read: "):
+    with pytest.raises(InputError, match=f"{name} cannot be read"):
         select_partitions(str(tmp_path / name), engine="spark", **NAMES, **TEST)
 
 

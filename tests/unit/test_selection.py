@@ -41,7 +41,7 @@ def test_certificate_is_pinned() -> None:
     assert certificate["mechanism"] == {
         "name": "cumulative", "rounds": 12, "growth": 1.2, "first_drop": -2.0, "last_drop": 3.0,
     }  # fmt: skip
-    assert certificate["items"] == {"item": "large_string"}
+    assert certificate["items"] == {"item": "string"}
     assert certificate["private"] is True
     assert [set(row) for row in certificate["rounds"]] == [
         {"round", "rho", "delta", "sigma", "threshold", "share", "spent", "drop"}

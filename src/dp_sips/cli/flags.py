@@ -30,6 +30,31 @@ def add_privacy(parser: Parser) -> None:
     )
 
 
+def add_types(group: argparse._ActionsContainer) -> None:
+    """Add --type, which may be repeated."""
+    group.add_argument(
+        "--type",
+        dest="types",
+        action="append",
+        metavar="COLUMN=TYPE",
+        help="read a column as string, int, date, timestamp, bool or decimal(10,2); may be "
+        "repeated. Without it, CSV is text, and JSON values are what they are",
+    )
+
+
+def types(args: argparse.Namespace) -> dict[str, str]:
+    """Return the types that --type declares."""
+    declared: dict[str, str] = {}
+    for word in args.types or ():
+        column, sign, kind = word.rpartition("=")
+        if not sign or not column:
+            raise UsageError(f"--type {word}: write COLUMN=TYPE, as --type zip=string")
+        if column in declared:
+            raise UsageError(f"--type names the column {column!r} twice: name each column once")
+        declared[column] = kind
+    return declared
+
+
 def add_mechanism(parser: Parser) -> None:
     """Add the mechanism and its parameters."""
     group = parser.add_argument_group("mechanism (dp-sips mechanisms lists all)")

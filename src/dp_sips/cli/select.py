@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from dp_sips.cli.flags import add_mechanism, add_privacy, mechanism
+from dp_sips.cli.flags import add_mechanism, add_privacy, add_types, mechanism, types
 from dp_sips.cli.histogram import read_histogram
 from dp_sips.cli.parser import Parser
 from dp_sips.cli.streams import emit_json, say, stdout
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> None:
         mechanism=mechanism(args.mechanism, args, histogram=_histogram(args)),
         engine=_engine(args),
         nulls=args.nulls,
-        text=args.text,
+        types=types(args),
         seed=args.seed,
         insecure_test=args.insecure_test,
         progress=False if args.quiet else None,
@@ -93,7 +93,7 @@ def _add_input(parser: Parser) -> None:
         metavar="RULE",
         help="error (default), drop such rows, or group null items as an item of their own",
     )
-    group.add_argument("--text", action="store_true", help="read columns of CSV files as text")
+    add_types(group)
 
 
 def _add_histogram(parser: Parser) -> None:
@@ -108,8 +108,8 @@ def _add_histogram(parser: Parser) -> None:
 def _histogram(args: argparse.Namespace) -> dict[Any, int] | None:
     if args.histogram is None:
         return None
-    data = open_source(args.input, user=args.user, item=args.item, text=args.text)
-    return read_histogram(args.histogram, data.item_schema)
+    data = open_source(args.input, user=args.user, item=args.item, types=types(args))
+    return read_histogram(args.histogram, data)
 
 
 def _add_output(parser: Parser) -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 
+from dp_sips.cli.flags import add_types, types
 from dp_sips.cli.parser import Parser
 from dp_sips.cli.streams import say
 from dp_sips.errors import UsageError
@@ -13,7 +14,7 @@ from dp_sips.tokens import check_tokens_path, write_tokens
 _EXPLANATION = """\
 As in the paper, URLs and symbols are removed, and words are NLTK's word tokens in lower
 case. FILE has a row for each word, with its text's user, under the names of the two
-columns; from CSV files, users are written as text. With --ngrams 3, sequences of two and
+columns. With --ngrams 3, sequences of two and
 of three words of a row are added, joined by a space. FILE is as sensitive as INPUT.
 Needs nltk: pip install 'dp-sips[text]'.
 
@@ -42,6 +43,7 @@ def configure(parser: Parser) -> None:
         metavar="RULE",
         help="error (default), drop such rows, or group null texts as a null word",
     )
+    add_types(parser)
     parser.add_argument(
         "--processes", type=int, metavar="N", help="cores to use (default: all); same words"
     )
@@ -68,7 +70,7 @@ def run(args: argparse.Namespace) -> None:
         user=args.user,
         item=item,
         nulls=args.nulls,
-        text=True,
+        types=types(args),
         progress=False if args.quiet else None,
     )
     if not args.quiet:

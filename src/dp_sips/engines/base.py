@@ -24,9 +24,8 @@ class Engine(Protocol):
 
     takes_turns: ClassVar[bool] = False
 
-    def read(self, data: Any, *, text: bool) -> Any:
+    def read(self, data: Any) -> Any:
         """Return what this engine reads in its own way as a table; other data as it is."""
-        del text
         return data
 
     def load(self, source: Source, bounds: Bounds, key: Key, progress: Progress) -> Contributions:

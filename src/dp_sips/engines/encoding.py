@@ -12,6 +12,7 @@ from dp_sips.errors import UsageError
 from dp_sips.privacy.arrays import Blocks, Bools, Words
 from dp_sips.privacy.blocks import NULL, bytes_blocks, combine, integer_blocks
 from dp_sips.privacy.noise import Key, Purpose, Scrambler
+from dp_sips.sources import Source
 
 PublicCounts = Callable[[Blocks], NDArray[np.uint32]]
 """The public frequency of each item, by its block."""
@@ -104,11 +105,16 @@ def _bytes_of(values: pa.Array) -> tuple[Any, Any, Any]:
     return data, offsets[:-1], lengths
 
 
-def public_counts(histogram: Mapping[Any, int], schema: pa.Schema, key: Key) -> PublicCounts:
-    """Return the function from items to their counts in a public histogram, 0 for the others.
+def public_counts(
+    counts: Mapping[Any, int] | None, source: Source, key: Key
+) -> PublicCounts | None:
+    """Return the function from items to their public counts, 0 for the others; None without any.
 
-    Its items are values of the item column, or tuples of values where there are several columns.
+    The items are values of the item column, or tuples of values where there are several columns.
     """
+    if counts is None:
+        return None
+    histogram, schema = source.carried_counts(counts), source.item_schema
     rows = [item if len(schema) > 1 else (item,) for item in histogram]
     columns = zip(*rows, strict=True) if rows else [[]] * len(schema)
     scrambler = key.scrambler(Purpose.LONG_ITEMS)
@@ -123,11 +129,11 @@ def public_counts(histogram: Mapping[Any, int], schema: pa.Schema, key: Key) -> 
             f"the items of the histogram must be like those of the data ({kinds}): {error}"
         ) from error
     blocks = combine([value_blocks(array, scrambler) for array in arrays], scrambler)
-    counts = {
+    by_block = {
         block.tobytes(): count for block, count in zip(blocks, histogram.values(), strict=True)
     }
 
     def count(items: Blocks) -> NDArray[np.uint32]:
-        return np.array([counts.get(block.tobytes(), 0) for block in items], dtype=np.uint32)
+        return np.array([by_block.get(block.tobytes(), 0) for block in items], dtype=np.uint32)
 
     return count

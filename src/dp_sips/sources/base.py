@@ -1,8 +1,8 @@
 """A source: where rows come from, and the way back to the caller's kind of table."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -10,24 +10,36 @@ import pyarrow as pa
 
 from dp_sips.errors import InputError, UsageError
 from dp_sips.sources.batches import cut, exploded, plain_nulls, settle_nulls
+from dp_sips.sources.declared import cast
 from dp_sips.sources.types import carried, element, from_carried, to_carried
 from dp_sips.sources.utf8 import Utf8Check
+from dp_sips.sources.values import AnyKind, describe, encode, python_values
+
+Unpack = Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
+"""Makes rows of other things, such as lines of JSON."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """One file, or a whole table: a name for messages, and how to read it."""
+    """One file, or a whole table: a name for messages, and how to read it.
+
+    `schema` is given where it may differ from the feed's: in columns whose type is declared.
+    """
 
     label: str
     read: Callable[[], Iterable[pa.RecordBatch]]
+    schema: pa.Schema | None = None
 
 
 @dataclass(frozen=True)
 class Feed:
     """What a kind of input has to say: the needed columns, the user's first, and how to get them.
 
-    Batches come in the order of `schema`, in any size; their text may be dictionary-encoded.
-    Where `frame` is a Spark table of the same columns, rows need not leave Spark.
+    Batches come in the order of `schema`, in any size; their text may be dictionary-encoded. A
+    column of `AnyKind` comes as the bytes that carry it, or as lists of these.
+
+    Where `frame` is a Spark table of the same rows, these need not leave Spark; `unpack` makes rows
+    of what the frame has, where that is something else.
     """
 
     label: str
@@ -36,6 +48,7 @@ class Feed:
     restore: Callable[[pa.Table], Any]
     rows: int | None = None
     frame: Any = None
+    unpack: Unpack | None = None
 
 
 @dataclass(frozen=True)
@@ -47,17 +60,22 @@ class Source:
 
     feed: Feed
     nulls: str
+    types: Mapping[str, pa.DataType] = field(default_factory=dict)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns in the types that were declared or that they have; of lists, the elements."""
+        return pa.schema([(f.name, self._own_type(f)) for f in self.feed.schema])
 
     @cached_property
     def user_type(self) -> pa.DataType:
         """The type of the users in each batch."""
-        return carried(self.feed.schema.field(0).type)
+        return carried(self.schema.field(0).type)
 
     @cached_property
     def item_schema(self) -> pa.Schema:
-        """The item columns under their own names; of a list column, its elements."""
-        items = list(self.feed.schema)[1:]
-        return pa.schema([(item.name, carried(element(item.type))) for item in items])
+        """The item columns under their own names, as batches carry them."""
+        return pa.schema([(item.name, carried(item.type)) for item in list(self.schema)[1:]])
 
     def rows(self) -> int | None:
         """Return the number of raw rows where it is known without reading them."""
@@ -65,26 +83,60 @@ class Source:
 
     def restore(self, items: pa.Table) -> Any:
         """Turn released items (of `item_schema`) into the caller's kind of table."""
-        own = pa.schema(list(self.feed.schema)[1:])
-        return self.feed.restore(from_carried(items, own))
+        return self.feed.restore(from_carried(items, self._own_items))
+
+    def describe(self, items: pa.Table) -> dict[str, str]:
+        """Name the types of released items: where none is declared, those that they have."""
+        kinds = zip(self._own_items, items.columns, strict=True)
+        return {
+            own.name: describe(column.combine_chunks())
+            if isinstance(own.type, AnyKind)
+            else str(column.type)
+            for own, column in kinds
+        }
+
+    def carried_counts(self, counts: Mapping[Any, int]) -> dict[Any, int]:
+        """Return public counts of items, with each item as `item_schema` has it."""
+        several = len(self._own_items) > 1
+        columns = zip(*counts, strict=True) if several else [counts]
+        parts = [
+            encode(list(values), own.name, "the histogram").to_pylist()
+            if isinstance(own.type, AnyKind)
+            else values
+            for values, own in zip(columns, self._own_items, strict=False)
+        ]
+        items = zip(*parts, strict=True) if several else parts[0]
+        return dict(zip(items, counts.values(), strict=True))
+
+    @property
+    def item_types(self) -> dict[str, pa.DataType]:
+        """The types of item columns that have one; of dictionaries, that of the values."""
+        return {
+            name: getattr(carried(kind), "value_type", carried(kind))
+            for name, kind in zip(self._own_items.names, self._own_items.types, strict=True)
+            if not isinstance(kind, AnyKind)
+        }
+
+    def values(self, batch: pa.RecordBatch) -> list[list[Any]]:
+        """Return the columns of a batch as Python values."""
+        return [
+            python_values(column) if isinstance(kind, AnyKind) else column.to_pylist()
+            for column, kind in zip(batch.columns, self.schema.types, strict=True)
+        ]
+
+    @property
+    def _own_items(self) -> pa.Schema:
+        return pa.schema(list(self.schema)[1:])
+
+    def _own_type(self, column: pa.Field) -> pa.DataType:
+        return self.types.get(column.name, element(column.type))
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Stream the rows: the column "user" first, then the items.
 
         Take columns by position: an item column may be called "user" as well.
         """
-        seen = kept = False
-        for batch in self._settled():
-            seen = True
-            if batch.num_rows:
-                kept = True
-                yield batch
-        if not kept:
-            raise InputError(
-                f"no rows are left of {self.feed.label}: each has a null or an empty list"
-                if seen
-                else f"no rows in {self.feed.label}"
-            )
+        return (batch for batch in self._settled() if batch.num_rows)
 
     def _settled(self) -> Iterator[pa.RecordBatch]:
         """Yield one batch, possibly without rows, or more for each raw batch with rows."""
@@ -94,28 +146,32 @@ class Source:
                 for raw in part.read():
                     for piece in cut(raw):
                         if piece.num_rows:
-                            yield from self._finished(piece, part.label, check)
+                            yield from self._finished(piece, part, check)
 
     def _finished(
-        self, piece: pa.RecordBatch, label: str, check: Utf8Check
+        self, piece: pa.RecordBatch, part: Part, check: Utf8Check
     ) -> Iterator[pa.RecordBatch]:
-        types = [self.user_type, *self.item_schema.types]
-        own_names = self.feed.schema.names
+        names = self.feed.schema.names
         if self.nulls == "error":
-            settle_nulls(piece, self.nulls, own_names, label)
+            settle_nulls(piece, self.nulls, names, part.label)
         # Users first: Arrow cannot repeat views or extension values for the elements of a list.
         users, *items = piece.columns
-        piece = _batch([_carry(users, types[0]), *items], own_names)
+        piece = _batch([self.carry(users, 0, part), *items], names)
         for batch in exploded(piece, keep_null=self.nulls == "group"):
-            columns = list(map(_carry, batch.columns, types))
-            for column, name in zip(columns, own_names, strict=True):
-                check(column, name, label)
+            users, *items = batch.columns
+            columns = [users, *(self.carry(item, i, part) for i, item in enumerate(items, 1))]
+            for column, name in zip(columns, names, strict=True):
+                check(column, name, part.label)
             ready = _batch(columns, ["user", *self.item_schema.names])
-            yield settle_nulls(ready, self.nulls, own_names, label)
+            yield settle_nulls(ready, self.nulls, names, part.label)
 
-
-def _carry(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    return plain_nulls(to_carried(column, kind))
+    def carry(self, column: pa.Array, place: int, part: Part) -> pa.Array:
+        """Bring a column of a part to the type in which batches carry it."""
+        own = self.schema.field(place)
+        if own.name in self.types:
+            raw = element((part.schema or self.feed.schema).field(place).type)
+            column = cast(column, raw, own.type, f"column {own.name!r} of {part.label}")
+        return plain_nulls(to_carried(column, carried(own.type)))
 
 
 def _batch(columns: Iterable[pa.Array], names: list[str]) -> pa.RecordBatch:
@@ -124,15 +180,26 @@ def _batch(columns: Iterable[pa.Array], names: list[str]) -> pa.RecordBatch:
 
 @contextmanager
 def reading(label: str) -> Iterator[None]:
-    """Turn every failure of Arrow or the file system into an `InputError` that names the input."""
+    """Turn every failure of Arrow or the file system into an `InputError` that names the input.
+
+    Arrow's own words may show a value, or a whole row: they are in no message, and in no cause.
+    """
     try:
         yield
     except InputError:
         raise
     except PermissionError as error:
         raise InputError(f"{label} cannot be read: permission denied") from error
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{label} cannot be read: {error}") from error
+    except OSError as error:
+        raise InputError(f"{label} cannot be read: {error.strerror or error}") from error
+    except pa.ArrowException as error:
+        raise InputError(
+            f"{label} cannot be read: it is damaged, or not what it seems ({_name(error)})"
+        ) from None
+
+
+def _name(error: Exception) -> str:
+    return type(error).__name__
 
 
 def single_use(stream: Iterable[pa.RecordBatch], label: str) -> Callable[[], Any]:

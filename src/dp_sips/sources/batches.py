@@ -1,12 +1,14 @@
 """What happens to each raw batch: cut, exploded, its nulls settled."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dp_sips.errors import InputError
+from dp_sips.sources.finding import kind_of
 from dp_sips.sources.types import is_list
 
 ROWS = 1 << 18
@@ -70,7 +72,13 @@ def _null_message(name: str, label: str, *, user: bool) -> str:
     fix = 'nulls="drop" leaves such rows out'
     if not user:
         fix += ', nulls="group" keeps null as an item of its own'
-    return f"column {name!r} of {label} has nulls: {fix}"
+    return f"column {name!r} of {label} has nulls{_missing(label)}: {fix}"
+
+
+def _missing(label: str) -> str:
+    """Say what else is null in a file without a header: a wrong name shows in no other way."""
+    is_json = kind_of(Path(label)) == "json"
+    return " (so has a line without that field: is the name right?)" if is_json else ""
 
 
 def plain_nulls(array: pa.Array) -> pa.Array:

@@ -1,22 +1,40 @@
 """Which columns of a table are the user and the item."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
 
 from dp_sips.errors import InputError, UsageError, did_you_mean
+from dp_sips.sources.declared import declared_types
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The names that the caller gave; `None` and `()` where nothing was given."""
+    """The names that the caller gave, `None` and `()` where nothing was given, and their types.
+
+    `texts` says that the item column holds texts to take apart.
+    """
 
     user: str | None
     items: tuple[str, ...]
+    types: Mapping[str, pa.DataType] = field(default_factory=dict)
+    texts: bool = False
 
     @classmethod
-    def named(cls, user: str | None, item: str | Sequence[str] | None) -> "Columns":
+    def named(
+        cls,
+        user: str | None,
+        item: str | Sequence[str] | None,
+        types: Mapping[str, Any] | None = None,
+        *,
+        texts: bool = False,
+    ) -> "Columns":
         """Check the names as far as that is possible without a table."""
+        if not isinstance(item, (str, Sequence, type(None))):
+            raise UsageError(f"item must name a column, or several in a list, got {item!r}")
         items = (item,) if isinstance(item, str) else tuple(item or ())
         for name in (*items, *([] if user is None else [user])):
             if not isinstance(name, str):
@@ -26,12 +44,31 @@ class Columns:
                 raise UsageError(f"item names the column {name!r} twice: name each column once")
         if user in items:
             raise UsageError(f"user and item are the same column, {user!r}: name two columns")
-        return cls(user, items)
+        return cls(user, items, cls._typed(user, items, declared_types(types)), texts)
+
+    @staticmethod
+    def _typed(
+        user: str | None, items: tuple[str, ...], types: dict[str, pa.DataType]
+    ) -> dict[str, pa.DataType]:
+        """Refuse types of columns that are not read."""
+        read = (user or "user", *(items or ("item",)))
+        for name in types:
+            if name not in read:
+                raise UsageError(
+                    f"types names {name!r}, which is neither the user nor an item: "
+                    f"{did_you_mean(name, read)}"
+                )
+        return types
 
     @property
     def given(self) -> bool:
         """Whether the caller named any column."""
         return self.user is not None or bool(self.items)
+
+    @property
+    def lists(self) -> bool:
+        """Whether a value of the item column may be a list of items."""
+        return len(self.items) <= 1 and not self.texts
 
     def pick(self, known: Iterable[object], label: str) -> list[str]:
         """Return the needed names, the user first, once it is sure that the table has them."""

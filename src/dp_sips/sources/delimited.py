@@ -1,12 +1,15 @@
-"""CSV and TSV files. Types are those that the first block of the file shows."""
+"""CSV and TSV files. Every column is text: what a value means does not depend on other rows."""
 
+import io
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
-import pyarrow.types as kinds
 
 from dp_sips.errors import InputError
 from dp_sips.sources.columns import Columns
@@ -14,71 +17,104 @@ from dp_sips.sources.looks import Look
 from dp_sips.sources.utf8 import not_utf8
 
 BLOCK = 1 << 22
-_LONGEST_LOOK = 1 << 26
-_MISFIT = re.compile(r"In CSV column #(\d+): CSV conversion error to (.+?): (.*)", re.DOTALL)
-_AS_TEXT = "read the columns as text with text=True (on the command line: --text)"
+_NOT_UTF8: Final = re.compile(r"In CSV column #(\d+): .*UTF8", re.DOTALL)
 
 
-def look(path: Path, columns: Columns, *, text: bool) -> Look:
-    """Read the header and infer the types of the needed columns."""
-    header = _open(path, BLOCK, pacsv.ConvertOptions()).schema.names
+def look(path: Path, columns: Columns) -> Look:
+    """Read the header."""
+    with _plainly(path):
+        header = _header(path)
     names = columns.pick(header, str(path))
-    schema = pa.schema([(name, pa.string()) for name in names]) if text else _infer(path, names)
-
-    def read(agreed: pa.Schema) -> Iterator[pa.RecordBatch]:
-        try:
-            yield from _open(path, BLOCK, _convert(agreed.names, agreed))
-        except pa.ArrowInvalid as error:
-            raise InputError(_misfit(path, header, str(error))) from error
-
-    return Look(schema, read, hint=f"; or {_AS_TEXT}")
+    schema = pa.schema([(name, pa.string()) for name in names])
+    return Look(schema, lambda: _read(path, header, schema))
 
 
-def _infer(path: Path, names: list[str]) -> pa.Schema:
-    """Infer types from the first block, or from more of the file where that shows no value."""
-    block = BLOCK
-    schema = _open(path, block, _convert(names)).schema
-    while pa.null() in schema.types and block < min(_LONGEST_LOOK, path.stat().st_size):
-        block *= 4
-        schema = _open(path, block, _convert(names)).schema
-    return pa.schema([(field.name, _settled(field.type)) for field in schema])
+def _read(path: Path, header: list[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Read all rows; the last one must be the one that was put there."""
+    mark = f"{time.time_ns():x}"
+    end = _delimiter(path).join(mark if name == schema.names[0] else "" for name in header)
+    last = None
+    with (
+        _plainly(path, header),
+        _WithEnd(path, f"\n{end}\n".encode()) as stream,
+        _open(path, stream, schema) as reader,
+    ):
+        for batch in reader:
+            if batch.num_rows:
+                if last is not None:
+                    yield last
+                last = batch
+    if last is None or last.column(0)[-1].as_py() != mark:
+        raise InputError(f"{path} ends inside of quotes: is a quote left open?")
+    yield last.slice(0, last.num_rows - 1)
 
 
-def _settled(kind: pa.DataType) -> pa.DataType:
-    # Arrow reads text that is not UTF-8 as bytes; as text it is an error, which it should be.
-    return pa.string() if kinds.is_binary(kind) else kind
+class _WithEnd(io.RawIOBase):
+    """A file with a last row of our own: inside of an open quote, it is no row."""
+
+    def __init__(self, path: Path, end: bytes) -> None:
+        self._stream = _stream(path)
+        self._end = end
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        found: bytes = self._stream.read(size)
+        while len(found) < size and (more := self._stream.read(size - len(found))):
+            found += more
+        room = size - len(found)
+        found, self._end = found + self._end[:room], self._end[room:]
+        return found
 
 
-def _convert(names: list[str], schema: pa.Schema | None = None) -> pacsv.ConvertOptions:
+def _header(path: Path) -> list[str]:
+    """Return the names in the first row; Arrow reads no further."""
+    with _stream(path) as stream:
+        first = pa.BufferReader(stream.read(BLOCK) + b"\n")
+    names: list[str] = _open(path, first, None).schema.names
+    return names
+
+
+def _stream(path: Path) -> Any:
+    return pa.input_stream(str(path), compression="detect")
+
+
+def _open(path: Path, stream: Any, schema: pa.Schema | None) -> pacsv.CSVStreamingReader:
     """Read an empty field as null, a quoted empty field as the empty text."""
-    return pacsv.ConvertOptions(
-        include_columns=names,
-        column_types=schema,
-        null_values=[""],
-        strings_can_be_null=True,
-        quoted_strings_can_be_null=False,
-    )
-
-
-def _open(path: Path, block: int, convert: pacsv.ConvertOptions) -> pacsv.CSVStreamingReader:
-    tabs = ".tsv" in (suffix.lower() for suffix in path.suffixes[-2:])
     return pacsv.open_csv(
-        pa.input_stream(str(path), compression="detect"),
-        read_options=pacsv.ReadOptions(block_size=block),
-        parse_options=pacsv.ParseOptions(delimiter="\t" if tabs else ",", newlines_in_values=True),
-        convert_options=convert,
+        stream,
+        read_options=pacsv.ReadOptions(block_size=BLOCK),
+        parse_options=pacsv.ParseOptions(delimiter=_delimiter(path), newlines_in_values=True),
+        convert_options=pacsv.ConvertOptions(
+            include_columns=schema.names if schema else [],
+            column_types=schema,
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        ),
     )
 
 
-def _misfit(path: Path, header: list[str], message: str) -> str:
-    """Say which value does not fit: the caller cannot find it otherwise."""
+def _delimiter(path: Path) -> str:
+    return "\t" if ".tsv" in (suffix.lower() for suffix in path.suffixes[-2:]) else ","
+
+
+@contextmanager
+def _plainly(path: Path, header: Sequence[str] = ()) -> Iterator[None]:
+    """Say what Arrow says, without the value or the row that it shows."""
+    try:
+        yield
+    except pa.ArrowInvalid as error:
+        raise InputError(_said(path, header, str(error))) from None
+
+
+def _said(path: Path, header: Sequence[str], message: str) -> str:
     if "straddl" in message:
         return f"{path} has a row of more than {BLOCK >> 20} MB: is a quote left open?"
-    match = _MISFIT.match(message)
-    if match is None:
-        return f"{path} cannot be read: {message}"
-    place, kind, rest = match.groups()
-    name = header[int(place)]
-    if "UTF8" in rest:
-        return not_utf8(name, str(path))
-    return f"column {name!r} of {path} has the type {kind}, but {rest}: {_AS_TEXT}"
+    if found := _NOT_UTF8.match(message):
+        return not_utf8(header[int(found[1])], str(path))
+    return (
+        f"{path} cannot be read: a row has more or fewer fields than the header; is the delimiter "
+        f"{'a tab' if _delimiter(path) != ',' else 'a comma'}?"
+    )

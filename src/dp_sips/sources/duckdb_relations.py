@@ -71,4 +71,4 @@ def _running() -> Iterator[None]:
         yield
     except duckdb.Error as error:
         name = type(error).__name__
-        raise InputError(f"{_LABEL} cannot be read: its query failed ({name})") from error
+        raise InputError(f"{_LABEL} cannot be read: its query failed ({name})") from None

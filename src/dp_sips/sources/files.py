@@ -1,8 +1,7 @@
 """Data files of any kind become one feed, once their columns agree."""
 
 import os
-from collections.abc import Iterable
-from functools import partial
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,31 +13,32 @@ from dp_sips.sources.base import Feed, Part, reading
 from dp_sips.sources.columns import Columns
 from dp_sips.sources.finding import find_files, kind_of
 from dp_sips.sources.looks import Look
-from dp_sips.sources.types import check_types, is_list
+from dp_sips.sources.types import is_list, typed_table
+from dp_sips.sources.values import AnyKind
 
-_MAY_BE_EMPTY = {"csv", "tsv", "json"}
+_MAY_BE_EMPTY = {"csv", "tsv"}
 
 
-def open_files(places: Iterable[str | os.PathLike[str]], columns: Columns, *, text: bool) -> Feed:
+def open_files(places: Iterable[str | os.PathLike[str]], columns: Columns) -> Feed:
     """Look at every file before the first row is read."""
-    looks = {path: _look(path, columns, text=text) for path in _with_content(find_files(places))}
-    schema = _agreed({path: look.schema for path, look in looks.items()})
-    parts = (Part(str(path), partial(look.read, schema)) for path, look in looks.items())
+    looks = {path: _look(path, columns) for path in _with_columns(find_files(places))}
+    schema = _agreed({path: look.schema for path, look in looks.items()}, columns.types)
+    parts = (Part(str(path), look.read, look.schema) for path, look in looks.items())
     counts = [look.rows for look in looks.values()]
     return Feed(
         label=_label(list(looks)),
         schema=schema,
         parts=tuple(parts),
-        restore=lambda items: items,
+        restore=typed_table,
         rows=None if None in counts else sum(count or 0 for count in counts),
     )
 
 
-def _with_content(paths: list[Path]) -> list[Path]:
-    """Leave out empty text files, which distributed writers make of empty partitions."""
+def _with_columns(paths: list[Path]) -> list[Path]:
+    """Leave out files of 0 bytes, which distributed writers make of empty partitions."""
     full = [path for path in paths if kind_of(path) not in _MAY_BE_EMPTY or not _is_empty(path)]
     if not full:
-        raise InputError(f"no rows in {_label(paths)}: 0 bytes")
+        raise InputError(f"{_label(paths)} has no header: 0 bytes")
     return full
 
 
@@ -47,33 +47,32 @@ def _is_empty(path: Path) -> bool:
         return not stream.read(1)
 
 
-def _look(path: Path, columns: Columns, *, text: bool) -> Look:
+def _look(path: Path, columns: Columns) -> Look:
     with reading(str(path)):
         match kind_of(path):
             case "parquet":
-                look = parquet.look(path, columns)
+                return parquet.look(path, columns)
             case "ipc":
-                look = ipc.look(path, columns)
+                return ipc.look(path, columns)
             case "json":
-                look = json_lines.look(path, columns)
+                return json_lines.look(path, columns)
             case _:
-                look = delimited.look(path, columns, text=text)
-    check_types(look.schema, str(path), hint=look.hint)
-    return look
+                return delimited.look(path, columns)
 
 
-def _agreed(schemas: dict[Path, pa.Schema]) -> pa.Schema:
-    """Return the schema of all files, or name two files that differ."""
+def _agreed(schemas: dict[Path, pa.Schema], types: Mapping[str, pa.DataType]) -> pa.Schema:
+    """Return the schema of all files, or name two that differ in a type that is not declared."""
     first, *others = schemas
     agreed = {field.name: (field.type, first) for field in schemas[first]}
     for path in others:
         for field in schemas[path]:
             kind, owner = agreed[field.name]
-            merged = _merged(kind, field.type)
+            merged = kind if field.name in types else _merged(kind, field.type)
             if merged is None:
                 raise InputError(
-                    f"column {field.name!r} is {kind} in {owner} but {field.type} in {path}: "
-                    "cast one of them, or read CSV files with text=True (--text)"
+                    f"column {field.name!r} is {_said(kind)} in {owner} but {_said(field.type)} in "
+                    f'{path}: declare its type, as types={{{field.name!r}: "string"}} '
+                    f"(--type {field.name}=string)"
                 )
             agreed[field.name] = (merged, path if kinds.is_null(kind) else owner)
     return pa.schema([(name, kind) for name, (kind, _) in agreed.items()])
@@ -93,6 +92,10 @@ def _merged(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
 
 def _is_text(kind: pa.DataType) -> bool:
     return bool(kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind))
+
+
+def _said(kind: pa.DataType) -> str:
+    return "without a type" if isinstance(kind, AnyKind) else str(kind)
 
 
 def _label(paths: list[Path]) -> str:

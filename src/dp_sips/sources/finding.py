@@ -128,7 +128,7 @@ def _missing(path: Path) -> str:
     if not folder.is_dir():
         return f"no such file: {path} (there is no folder {folder})"
     try:
-        names = sorted(entry.name for entry in folder.iterdir())
+        names = sorted(path.name for path in folder.iterdir() if path.name[0] not in "._")
     except OSError:
         return f"no such file: {path}"
     return f"no such file: {path}; {did_you_mean(path.name, names)}"

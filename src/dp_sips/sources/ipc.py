@@ -18,7 +18,7 @@ def look(path: Path, columns: Columns) -> Look:
     schema = pa.schema([whole.field(name) for name in names])
     options = pa.ipc.IpcReadOptions(included_fields=[whole.names.index(name) for name in names])
     read = _read_file if _is_file(path) else _read_stream
-    return Look(schema, lambda _: (batch.select(names) for batch in read(path, options)))
+    return Look(schema, lambda: (batch.select(names) for batch in read(path, options)))
 
 
 def _is_file(path: Path) -> bool:

@@ -1,105 +1,169 @@
-"""JSON lines: one object per line. A JSON string is text, whatever it looks like."""
+"""JSON lines: one object per line. Each value carries its own kind, and a missing one is null.
+
+Arrow reads a block of lines in which each field has values of one kind; Python reads any other.
+Both give the same bytes for the same value (values.py), so which of them reads a line, which
+depends on the lines beside it, changes nothing but the time.
+"""
 
 import io
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
+from typing import Any, Final, NoReturn
 
 import pyarrow as pa
 import pyarrow.json as pajson
-import pyarrow.types as kinds
 
 from dp_sips.errors import InputError
 from dp_sips.sources.columns import Columns
 from dp_sips.sources.looks import Look
-from dp_sips.sources.types import element, is_list
+from dp_sips.sources.types import is_list
+from dp_sips.sources.utf8 import Utf8Check
+from dp_sips.sources.values import ANY_KIND, encode_array, encode_items
 
 BLOCK = 1 << 24
-_LONGEST_LOOK = 1 << 26
+_FIRST_LINES: Final = 1 << 16
+_KINDS: Final = (pa.string(), pa.int64(), pa.bool_())
+"""What Arrow reads as it is written."""
+_EXPECTED: Final = 'expected one object per line, like {"user": 1, "item": "a"}'
 
 
 def look(path: Path, columns: Columns) -> Look:
-    """Infer the types of the needed columns from the first lines."""
-    needed = {columns.user, *columns.items}
-    whole = _infer(path, needed)
-    names = columns.pick(whole.names, str(path))
-    schema = pa.schema([(name, _settled(whole.field(name).type)) for name in names])
-
-    def read(agreed: pa.Schema) -> Iterator[pa.RecordBatch]:
-        try:
-            yield from _open(path, agreed)
-        except pa.ArrowInvalid as error:
-            raise InputError(_misfit(path, agreed, str(error))) from error
-
-    return Look(schema, read)
+    """Return the fields that the caller names: a file of JSON lines has no header."""
+    schema = schema_of(columns, str(path))
+    return Look(schema, lambda: _read(path, schema, lists=columns.lists))
 
 
-def _infer(path: Path, needed: set[str | None]) -> pa.Schema:
-    """Look at the first block of lines, and at more while a needed field shows no value."""
-    size = BLOCK
-    while True:
-        lines, whole = _first_lines(path, size)
-        schema = _schema_of(path, lines)
-        shown = {field.name for field in schema if not kinds.is_null(element(field.type))}
-        if whole or needed <= shown or size >= _LONGEST_LOOK:
-            return schema
-        size *= 4
+def schema_of(columns: Columns, label: str) -> pa.Schema:
+    """Return the named fields, as columns without a type."""
+    named = (columns.user, *columns.items)
+    names = columns.pick([name for name in named if name is not None], label)
+    return pa.schema([(name, ANY_KIND) for name in names])
 
 
-def _first_lines(path: Path, size: int) -> tuple[bytes, bool]:
-    """Return the whole lines among the first `size` bytes, and whether that is all of the file."""
+def _read(path: Path, schema: pa.Schema, *, lists: bool) -> Iterator[pa.RecordBatch]:
+    parser = Parser(schema, str(path), lists=lists)
+    return map(parser, _blocks(path))
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    """Yield whole lines, a block at a time."""
     with pa.input_stream(str(path), compression="detect") as stream:
-        head = stream.read(size)
-        if len(head) < size:
-            return head, True
-    if b"\n" not in head:
-        raise InputError(_too_long(path))
-    return head[: head.rfind(b"\n") + 1], False
+        rest = b""
+        while head := stream.read(BLOCK):
+            whole, newline, begun = (rest + head).rpartition(b"\n")
+            if len(begun) > BLOCK:
+                size = BLOCK >> 20
+                raise InputError(
+                    f"{path} has a line of more than {size} MB: spread the user's items over "
+                    "several lines"
+                )
+            if newline:
+                yield whole
+            rest = begun
+        yield rest
 
 
-def _schema_of(path: Path, lines: bytes) -> pa.Schema:
-    try:
-        options = pajson.ReadOptions(block_size=max(len(lines), 1))
-        return pajson.read_json(io.BytesIO(lines), read_options=options).schema
-    except pa.ArrowInvalid as error:
-        raise InputError(
-            f"{path} cannot be read as JSON lines: {_without_value(str(error))}; expected one "
-            'object per line, like {"user": 1, "item": "a"}'
-        ) from error
+@dataclass(frozen=True)
+class Lines:
+    """Reads batches with one column of lines."""
+
+    schema: pa.Schema
+    label: str
+    lists: bool
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Stream the needed fields."""
+        parser = Parser(self.schema, self.label, lists=self.lists)
+        for batch in batches:
+            yield parser(b"\n".join(batch.column(0).cast(pa.large_binary()).to_pylist()))
 
 
-def _settled(kind: pa.DataType) -> pa.DataType:
-    # Arrow takes text that looks like a time for one, and then trips over the first that does not.
-    if is_list(kind):
-        return pa.list_(_settled(kind.value_type))
-    return pa.string() if kinds.is_timestamp(kind) else kind
+class Parser:
+    """Turns blocks of lines into batches; remembers which kinds the last block had."""
+
+    def __init__(self, schema: pa.Schema, label: str, *, lists: bool) -> None:
+        self._schema = schema
+        self._label = label
+        self._lists = lists
+        self._guess: pa.Schema | None = None
+        self._check = Utf8Check()
+
+    def __call__(self, block: bytes) -> pa.RecordBatch:
+        """Return the needed fields of the block's lines."""
+        columns = (self._by_arrow(block) if block.strip() else None) or self._by_python(block)
+        return pa.RecordBatch.from_arrays(columns, names=self._schema.names)
+
+    def _by_arrow(self, block: bytes) -> list[pa.Array] | None:
+        """Read fields that have one kind of values each; of any other block, return nothing."""
+        try:
+            self._guess = self._guess or self._guessed(block)
+            table = _parsed(block, self._guess, "ignore")
+        except (pa.ArrowException, UnicodeError):
+            self._guess = None
+            return None
+        columns = [table[name].combine_chunks() for name in self._schema.names]
+        if any(is_list(column.type) for column in columns[: 1 if self._lists else None]):
+            return None
+        return [self._encoded(*pair) for pair in zip(columns, self._schema.names, strict=True)]
+
+    def _guessed(self, block: bytes) -> pa.Schema:
+        """Guess the kinds by the first lines; a wrong guess costs time, and nothing else."""
+        end = block.find(b"\n", _FIRST_LINES)
+        found = _parsed(block[:end] if end > 0 else block, None, "infer").schema
+        kinds = [_kind(found, name) for name in self._schema.names]
+        if not {kind.value_type if is_list(kind) else kind for kind in kinds} <= set(_KINDS):
+            raise pa.ArrowInvalid("for Python")
+        return pa.schema(list(zip(self._schema.names, kinds, strict=True)))
+
+    def _encoded(self, column: pa.Array, name: str) -> pa.Array:
+        values = column.values if is_list(column.type) else column
+        self._check(values, name, self._label)
+        values = encode_array(values)
+        if not is_list(column.type):
+            return values
+        return pa.ListArray.from_arrays(column.offsets, values, mask=column.is_null())
+
+    def _by_python(self, block: bytes) -> list[pa.Array]:
+        rows = list(self._objects(block))
+        return [
+            encode_items(
+                [row.get(name) for row in rows], name, self._label, lists=self._lists and place > 0
+            )
+            for place, name in enumerate(self._schema.names)
+        ]
+
+    def _objects(self, block: bytes) -> Iterator[dict[str, Any]]:
+        try:
+            for line in block.decode("utf-8-sig").split("\n"):
+                if line.strip():
+                    yield dict(_DECODER.decode(line).items())
+        except (ValueError, AttributeError, RecursionError):
+            # Without its cause, which shows the line.
+            raise InputError(f"{self._label} cannot be read as JSON lines: {_EXPECTED}") from None
 
 
-def _open(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    reader = pajson.open_json(
-        pa.input_stream(str(path), compression="detect"),
-        read_options=pajson.ReadOptions(block_size=BLOCK),
-        parse_options=pajson.ParseOptions(
-            explicit_schema=schema, unexpected_field_behavior="ignore"
-        ),
+def _parsed(block: bytes, schema: pa.Schema | None, others: str) -> pa.Table:
+    return pajson.read_json(
+        io.BytesIO(block),
+        read_options=pajson.ReadOptions(block_size=len(block) + 1),
+        parse_options=pajson.ParseOptions(explicit_schema=schema, unexpected_field_behavior=others),
     )
-    for batch in reader:
-        yield batch.select(schema.names)
 
 
-def _too_long(path: Path) -> str:
-    size = BLOCK >> 20
-    return f"{path} has a line of more than {size} MB: spread the user's items over several lines"
+def _kind(schema: pa.Schema, name: str) -> pa.DataType:
+    """Return how to read a field: text stays text, and what Arrow cannot keep is for Python."""
+    kind = schema.field(name).type if name in schema.names else pa.string()
+    plain = kind.value_type if is_list(kind) else kind
+    if pa.types.is_timestamp(plain) or pa.types.is_null(plain):
+        plain = pa.string()
+    return pa.list_(plain) if is_list(kind) else plain
 
 
-def _misfit(path: Path, schema: pa.Schema, message: str) -> str:
-    if "straddl" in message:
-        return _too_long(path)
-    types = ", ".join(f"{field.name!r} {field.type}" for field in schema)
-    return (
-        f"{path} cannot be read: {_without_value(message)} (the first lines have {types}; "
-        "each line must be one object with values of these types)"
-    )
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(constant)
 
 
-def _without_value(message: str) -> str:
-    return message.split(", couldn't parse", maxsplit=1)[0]
+_DECODER: Final = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse)

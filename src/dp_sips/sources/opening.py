@@ -1,7 +1,7 @@
 """One door for every kind of input."""
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -12,8 +12,9 @@ from dp_sips.progress import Progress
 from dp_sips.sources.arrow_tables import open_stream, open_table
 from dp_sips.sources.base import Feed, Source
 from dp_sips.sources.columns import Columns
+from dp_sips.sources.declared import check_casts
 from dp_sips.sources.files import open_files
-from dp_sips.sources.python_pairs import open_pairs
+from dp_sips.sources.python_pairs import open_columns, open_pairs
 from dp_sips.sources.texts import tokenized
 from dp_sips.sources.types import check_types
 from dp_sips.text import Words
@@ -38,39 +39,48 @@ def open_source(
     user: str | None,
     item: str | Sequence[str] | Words | None,
     nulls: str = "error",
-    text: bool = False,
+    types: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> Source:
     """Open paths, a table or plain Python data as a stream of users and items.
 
     Args:
         data: A path, glob, folder or list of these; a pandas, Polars, PyArrow or DuckDB table; an
-            object with `__arrow_c_stream__`; a mapping from users to items, or pairs of these.
+            object with `__arrow_c_stream__`; a mapping from users to items, pairs of these, or a
+            mapping from names to columns.
         user: The column that says whose a row is; `None` for plain Python data.
         item: The column, or the columns, that make an item, or the words of a column; `None` for
             plain Python data.
         nulls: "error", "drop" (leave such rows out) or "group" (a null item is an item).
-        text: Read all columns of CSV and TSV files as text.
+        types: The types of columns by name, such as "string", "int", "date" or an Arrow type. A
+            column without one has the type of its file or table; where that has none, as CSV
+            (text), JSON and Python objects, each value is taken by itself.
         progress: Where to show how many texts were taken apart; nowhere by default.
     """
     if nulls not in NULL_RULES:
         raise UsageError(f"nulls must be one of {', '.join(NULL_RULES)}, got {nulls!r}")
-    columns = Columns.named(user, item.column if isinstance(item, Words) else item)
-    feed = _open_paths(data, columns, text=text) or _open_table(data, columns)
+    texts = isinstance(item, Words)
+    columns = Columns.named(
+        user, item.column if isinstance(item, Words) else item, types, texts=texts
+    )
+    feed = _open_paths(data, columns) or _open_table(data, columns)
     if feed is None:
         feed = _open_python(data, columns)
-    check_types(feed.schema, feed.label)
-    if isinstance(item, Words):
-        feed = tokenized(feed, item, progress or Progress(show=False))
-    return Source(feed, nulls)
+    for part in feed.parts:
+        schema = part.schema or feed.schema
+        check_types(schema, columns.types, part.label)
+        check_casts(schema, columns.types, part.label)
+    if not isinstance(item, Words):
+        return Source(feed, nulls, columns.types)
+    return Source(tokenized(feed, columns.types, item, progress or Progress(show=False)), nulls)
 
 
-def _open_paths(data: Any, columns: Columns, *, text: bool) -> Feed | None:
+def _open_paths(data: Any, columns: Columns) -> Feed | None:
     if isinstance(data, (str, os.PathLike)):
-        return open_files([data], columns, text=text)
+        return open_files([data], columns)
     # Without column names a list of strings is a list of pairs gone wrong, not of paths.
     if isinstance(data, (list, tuple)) and columns.given and _all_paths(data):
-        return open_files(data, columns, text=text)
+        return open_files(data, columns)
     return None
 
 
@@ -111,9 +121,11 @@ def _open_python(data: Any, columns: Columns) -> Feed:
             f"cannot read data of type {type(data).__name__}: pass a path, a pandas, Polars, "
             "PyArrow or DuckDB table, or a mapping from users to items"
         )
+    if columns.given and isinstance(data, Mapping):
+        return open_columns(data, columns)
     if columns.given:
         raise UsageError(
             f"user= and item= name columns, and a {type(data).__name__} has none: leave them out "
-            "(with a mapping or pairs), or pass a table or a path"
+            "(with a mapping or pairs), or pass a table, a dict of columns or a path"
         )
     return open_pairs(data)

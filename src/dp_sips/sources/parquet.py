@@ -27,7 +27,7 @@ def look(path: Path, columns: Columns) -> Look:
         rows = file.metadata.num_rows
         batch_rows = _batch_rows(file, schema)
 
-    def read(_: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def read() -> Iterator[pa.RecordBatch]:
         # Dictionary pages stay dictionaries: text is then hashed once per page, not once per row.
         with pq.ParquetFile(
             path,

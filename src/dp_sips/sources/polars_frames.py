@@ -21,7 +21,7 @@ def open_eager(frame: pl.DataFrame, columns: Columns) -> Feed:
     needed = frame.select(columns.pick(frame.columns, _EAGER))
     part = Part(_EAGER, lambda: _to_arrow(needed.iter_slices(ROWS)))
     schema = _arrow_schema(needed.schema, _EAGER)
-    dtypes = _item_dtypes(needed.schema)
+    dtypes = _item_dtypes(needed.schema, columns)
     return Feed(_EAGER, schema, (part,), lambda items: _frame(items, dtypes), needed.height)
 
 
@@ -41,7 +41,7 @@ def open_lazy(frame: pl.LazyFrame, columns: Columns) -> Feed:
         _LAZY,
         _arrow_schema(dtypes, _LAZY),
         (Part(_LAZY, read),),
-        lambda items: _frame(items, _item_dtypes(dtypes)).lazy(),
+        lambda items: _frame(items, _item_dtypes(dtypes, columns)).lazy(),
     )
 
 
@@ -52,7 +52,7 @@ def _running() -> Iterator[None]:
         yield
     except (pl.exceptions.PolarsError, OSError) as error:
         name = type(error).__name__
-        raise InputError(f"{_LAZY} cannot be read: its query failed ({name})") from error
+        raise InputError(f"{_LAZY} cannot be read: its query failed ({name})") from None
 
 
 def _to_arrow(frames: Iterable[pl.DataFrame]) -> Iterator[pa.RecordBatch]:
@@ -76,20 +76,24 @@ def _arrow_type(name: str, dtype: Any, label: str) -> pa.DataType:
     )
 
 
-def _item_dtypes(dtypes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the dtypes of the items, without the user; of a list column, of its elements."""
-    _, *items = dtypes
+def _item_dtypes(dtypes: Mapping[str, Any], columns: Columns) -> dict[str, Any]:
+    """Return the dtypes of the items; of a list column, of its elements; not declared ones."""
+    items = (name for name in columns.items if name not in columns.types)
     return {name: getattr(dtypes[name], "inner", dtypes[name]) for name in items}
 
 
 def _frame(items: pa.Table, dtypes: dict[str, Any]) -> pl.DataFrame:
     own = {name: _released_dtype(dtype, items[name]) for name, dtype in dtypes.items()}
-    return pl.DataFrame(items).cast(pl.Schema(own))
+    return pl.DataFrame(items).with_columns(pl.col(name).cast(own[name]) for name in own)
 
 
 def _released_dtype(dtype: Any, column: pa.ChunkedArray) -> Any:
-    """Keep only the categories of an enum that are released: the others are values of the data."""
-    if not isinstance(dtype, pl.Enum):
-        return dtype
-    released = set(column.unique().to_pylist())
-    return pl.Enum([category for category in dtype.categories if category in released])
+    """Keep only the categories that are released: the others are values of the data.
+
+    Polars numbers all categories of a process in the order in which they appear, which the released
+    ones would show: they become an enum.
+    """
+    released = set(column.unique().to_pylist()) - {None}
+    if isinstance(dtype, pl.Enum):
+        return pl.Enum([category for category in dtype.categories if category in released])
+    return pl.Enum(sorted(released)) if isinstance(dtype, pl.Categorical) else dtype

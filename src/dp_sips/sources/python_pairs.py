@@ -1,11 +1,13 @@
-"""Plain Python data: a mapping from users to their items, or (user, items) pairs."""
+"""Plain Python data: users and their items, or a dict of columns.
 
-from collections.abc import Generator, Iterable, Iterator, Mapping
-from datetime import date, datetime
-from decimal import Decimal
+Without `user=` and `item=`, data is a mapping from users to items, or pairs of these. With them it
+is a mapping from names to columns. So the caller says which it is, and no key or value does. A
+list, tuple, set or other iterable is a list of items; any other value is one item: this, too, is
+decided for each value by itself.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from itertools import chain
-from numbers import Integral
 from typing import Any
 
 import pyarrow as pa
@@ -13,45 +15,72 @@ import pyarrow as pa
 from dp_sips.errors import InputError
 from dp_sips.sources.base import Feed, Part, single_use
 from dp_sips.sources.batches import ROWS
+from dp_sips.sources.columns import Columns
+from dp_sips.sources.values import ANY_KIND, encode, encode_items, listed
 
-_SHAPE = 'expected a mapping {"ann": ["tea", "jam"]} or pairs ("ann", ["tea", "jam"])'
+_SHAPE = 'expected a mapping {"ann": ["tea", "jam"]} or pairs ("ann", "tea") or ("ann", ["tea"])'
 _NAMES = ("user", "item")
-_LOCAL_TIME = pa.timestamp("us")
-_KINDS: tuple[tuple[type, pa.DataType], ...] = (
-    (bool, pa.bool_()),
-    (Integral, pa.int64()),
-    (str, pa.large_string()),
-    (bytes, pa.large_binary()),
-    (datetime, _LOCAL_TIME),
-    (date, pa.date32()),
-    (Decimal, pa.decimal128(38, 18)),
-)
-"""The first fitting row counts: to Python a bool is an int, and a datetime a date."""
-
-Chunk = tuple[list[Any], list[Any]]
 
 
 def open_pairs(data: Iterable[Any]) -> Feed:
-    """Take the types from the first chunk; the rest is read when batches are asked for."""
+    """Read users and their items, when batches are asked for."""
     label = f"the {type(data).__name__}"
     pairs = data.items() if isinstance(data, Mapping) else data
-    chunks = _chunks(pairs)
-    first: Chunk = next(chunks, ([], []))
-    types = [_type_of(values, name) for values, name in zip(first, _NAMES, strict=True)]
-    schema = pa.schema(list(zip(_NAMES, types, strict=True)))
     if iter(pairs) is pairs:
-        read = single_use(_batches(chain([first], chunks), schema), label)
+        read = single_use(_pair_batches(pairs, label), label)
     else:
-        chunks.close()
-        read = partial(_read, pairs, schema)
+        read = partial(_pair_batches, pairs, label)
+    schema = pa.schema([(name, ANY_KIND) for name in _NAMES])
     return Feed(label, schema, (Part(label, read),), _as_list)
 
 
-def _read(pairs: Iterable[Any], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    return _batches(_chunks(pairs), schema)
+def open_columns(data: Mapping[Any, Any], columns: Columns) -> Feed:
+    """Read the named columns of a mapping."""
+    label = f"the {type(data).__name__}"
+    names = _named(data, columns, label)
+    lengths = {len(data[name]) for name in names}
+    if len(lengths) > 1:
+        raise InputError(f"the columns {', '.join(map(repr, names))} of {label} differ in length")
+    schema = pa.schema([(name, ANY_KIND) for name in names])
+    part = Part(label, lambda: _column_batches(data, names, label, lists=columns.lists))
+    return Feed(label, schema, (part,), _as_columns)
 
 
-def _chunks(pairs: Iterable[Any]) -> Generator[Chunk, None, None]:
+def _named(data: Mapping[Any, Any], columns: Columns, label: str) -> list[str]:
+    """Return the names of the columns; if one is missing, show no key: it may be a user."""
+    names = columns.pick([columns.user, *columns.items], label)
+    for name in names:
+        if (
+            name not in data
+            or isinstance(data[name], (str, bytes))
+            or not hasattr(data[name], "__len__")
+        ):
+            raise InputError(
+                f"{label} has no column {name!r}: user= and item= name the columns of a mapping; "
+                "leave them out if it maps users to items"
+            )
+    return names
+
+
+def _column_batches(
+    data: Mapping[Any, Any], names: list[str], label: str, *, lists: bool
+) -> Iterator[pa.RecordBatch]:
+    for start in range(0, len(data[names[0]]), ROWS):
+        parts = (list(data[name][start : start + ROWS]) for name in names)
+        columns = [
+            encode_items(values, name, label, lists=lists and place > 0)
+            for place, (values, name) in enumerate(zip(parts, names, strict=True))
+        ]
+        yield pa.RecordBatch.from_arrays(columns, names=names)
+
+
+def _pair_batches(pairs: Iterable[Any], label: str) -> Iterator[pa.RecordBatch]:
+    for chunk in _chunks(pairs):
+        columns = [encode(values, name, label) for values, name in zip(chunk, _NAMES, strict=True)]
+        yield pa.RecordBatch.from_arrays(columns, names=_NAMES)
+
+
+def _chunks(pairs: Iterable[Any]) -> Iterator[tuple[list[Any], list[Any]]]:
     """Collect rows until there are enough for a batch; one user's items stay together."""
     users: list[Any] = []
     items: list[Any] = []
@@ -70,77 +99,17 @@ def _unpacked(pair: Any) -> tuple[Any, Iterable[Any]]:
     if not isinstance(pair, (tuple, list)) or len(pair) != len(_NAMES):
         raise InputError(f"{_SHAPE}; got an element of type {type(pair).__name__}{_paths(pair)}")
     user, items = pair
-    if items is None:
-        return user, (None,)
-    if isinstance(items, (str, bytes)) or not isinstance(items, Iterable):
-        raise InputError(f"{_SHAPE}; got items of type {type(items).__name__}")
-    return user, items
+    one = isinstance(items, (str, bytes)) or not isinstance(items, Iterable)
+    return user, (items,) if one else items
 
 
 def _paths(pair: Any) -> str:
     return " (paths need user= and item=)" if isinstance(pair, str) else ""
 
 
-def _type_of(values: list[Any], name: str) -> pa.DataType:
-    """Return the one Arrow type of all values, or of none (null)."""
-    found = {_arrow_type(kind, name) for kind in set(map(type, values)) - {type(None)}}
-    if _LOCAL_TIME in found:
-        found |= {pa.timestamp("us", "UTC") for v in values if getattr(v, "tzinfo", None)}
-        if all(getattr(v, "tzinfo", True) for v in values):
-            found.remove(_LOCAL_TIME)
-    if len(found) > 1:
-        shown = " and ".join(sorted(map(str, found)))
-        raise InputError(f"{name}s are of different types, {shown}: give all of them one type")
-    return found.pop() if found else pa.null()
-
-
-def _arrow_type(kind: type, name: str) -> pa.DataType:
-    for python_type, arrow_type in _KINDS:
-        if issubclass(kind, python_type):
-            return arrow_type
-    fix = "floats have no dependable equality: " if issubclass(kind, float) else ""
-    raise InputError(
-        f"{name}s of type {kind.__name__} are not supported: {fix}use str, int, bytes, bool, date, "
-        "datetime or Decimal"
-    )
-
-
-def _batches(chunks: Iterable[Chunk], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    for chunk in chunks:
-        columns = [_array(values, field) for values, field in zip(chunk, schema, strict=True)]
-        yield pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _array(values: list[Any], field: pa.Field) -> pa.Array:
-    found = _type_of(values, field.name)
-    if found not in (field.type, pa.null()):
-        raise InputError(
-            f"{field.name}s are of different types, {field.type} and {found}: "
-            "give all of them one type"
-        )
-    try:
-        if pa.types.is_timestamp(field.type):
-            _refuse_nanoseconds(values)
-        return pa.array(values, field.type)
-    except (pa.ArrowException, OverflowError, ValueError) as error:
-        # Arrow's own message would show the value.
-        raise InputError(
-            f"a value of the {field.name}s does not fit {field.type}: pass all of them as str"
-        ) from error
-
-
-def _refuse_nanoseconds(values: list[Any]) -> None:
-    """Refuse times of pandas that are finer than Python's: Arrow would cut them off."""
-    if any(getattr(value, "nanosecond", 0) for value in values):
-        raise ValueError("nanoseconds")
-
-
 def _as_list(items: pa.Table) -> list[Any]:
-    values: list[Any] = items.column(0).to_pylist()
-    return [_short(value) if isinstance(value, Decimal) else value for value in values]
+    return listed(items.column(0))
 
 
-def _short(value: Decimal) -> Decimal:
-    """Drop the zeros that the column's scale added."""
-    # Not by normalize(), which rounds to 28 digits.
-    return Decimal(f"{value:f}".rstrip("0").rstrip("."))
+def _as_columns(items: pa.Table) -> dict[str, list[Any]]:
+    return {name: listed(items[name]) for name in items.column_names}

@@ -10,18 +10,24 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import ArrayType, StructField, StructType
 
 from dp_sips.errors import InputError
+from dp_sips.sources import json_lines
 from dp_sips.sources.base import Feed, Part
 from dp_sips.sources.columns import Columns
+from dp_sips.sources.types import typed_table
 
 _LABEL = "the Spark data frame"
 
 
 @dataclass(frozen=True)
 class SparkFiles:
-    """Files as Spark reads them: the release is an Arrow table, as it is for files elsewhere."""
+    """Files as Spark reads them: the release is an Arrow table, as it is for files elsewhere.
+
+    `lines` says that the frame has one column, with lines of JSON.
+    """
 
     frame: DataFrame
     label: str
+    lines: bool = False
 
 
 def open_frame(data: Any, columns: Columns) -> Feed:
@@ -32,14 +38,24 @@ def open_frame(data: Any, columns: Columns) -> Feed:
     fields = [_item_field(field) for field in needed.schema.fields[1:]]
 
     def restore(items: pa.Table) -> DataFrame:
-        return frame.sparkSession.createDataFrame(items, StructType(fields))
+        own = None if columns.types else StructType(fields)
+        return frame.sparkSession.createDataFrame(items, own)
 
     return _feed(needed, _LABEL, restore)
 
 
 def open_files(files: SparkFiles, columns: Columns) -> Feed:
     """Take the needed columns of files."""
-    return _feed(_needed(files.frame, columns, files.label), files.label, lambda items: items)
+    if files.lines:
+        return _lines_feed(files, columns)
+    return _feed(_needed(files.frame, columns, files.label), files.label, typed_table)
+
+
+def _lines_feed(files: SparkFiles, columns: Columns) -> Feed:
+    schema = json_lines.schema_of(columns, files.label)
+    unpack = json_lines.Lines(schema, files.label, lists=columns.lists)
+    part = Part(files.label, lambda: unpack(_batches(files.frame)))
+    return Feed(files.label, schema, (part,), typed_table, frame=files.frame, unpack=unpack)
 
 
 def _needed(frame: DataFrame, columns: Columns, label: str) -> DataFrame:
@@ -63,11 +79,11 @@ def _arrow_schema(frame: DataFrame, label: str) -> pa.Schema:
     """Ask Spark itself, of no rows, which Arrow types its columns have."""
     try:
         return frame.limit(0).toArrow().schema
-    except PySparkException as error:
+    except PySparkException:
         kinds = ", ".join(f"{f.name!r}: {f.dataType.simpleString()}" for f in frame.schema.fields)
         raise InputError(
             f"{label} has a column that Arrow does not know ({kinds}): cast it first"
-        ) from error
+        ) from None
 
 
 def _item_field(field: StructField) -> StructField:

@@ -1,6 +1,6 @@
 """A feed of texts becomes a feed of their words."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from typing import Final
 
@@ -8,9 +8,10 @@ import pyarrow as pa
 
 from dp_sips.errors import InputError, UsageError
 from dp_sips.progress import Progress
-from dp_sips.sources.base import Feed, Part, reading
+from dp_sips.sources.base import Feed, Part, Source, reading
 from dp_sips.sources.batches import ROWS, cut
 from dp_sips.sources.utf8 import Utf8Check
+from dp_sips.sources.values import ANY_KIND
 from dp_sips.text import Words
 from dp_sips.text.workers import tokenize_all
 
@@ -19,25 +20,29 @@ _BYTES: Final = 1 << 20
 _TEXTS: Final = (pa.string(), pa.large_string(), pa.string_view())
 
 
-def tokenized(feed: Feed, words: Words, progress: Progress) -> Feed:
+def tokenized(
+    feed: Feed, types: Mapping[str, pa.DataType], words: Words, progress: Progress
+) -> Feed:
     """Give each row a list of its words in place of its text; all that can be wrong is found here.
 
     Public: the types and names of the columns. Sensitive: every value, and the number of rows.
     """
-    user, item = feed.schema
-    _check(feed, item)
-    schema = pa.schema([user, (item.name, pa.list_(_word_type(item.type)))])
+    item = feed.schema.field(1)
+    _check(feed, item.name, types.get(item.name, item.type))
+    source = Source(feed, "group", {**types, item.name: pa.large_string()})
+    kind = types.get(item.name, _word_type(item.type))
+    schema = pa.schema([source.schema.field(0), (item.name, pa.list_(kind))])
 
     def read() -> Iterator[pa.RecordBatch]:
         with progress.bar("texts", feed.rows, unit="text") as bar:
-            for batch in _taken_apart(feed, words):
+            for batch in _taken_apart(source, words):
                 bar(batch.num_rows)
                 yield batch
 
     return Feed(feed.label, schema, (Part(feed.label, read),), feed.restore)
 
 
-def _check(feed: Feed, item: pa.Field) -> None:
+def _check(feed: Feed, name: str, kind: pa.DataType) -> None:
     if find_spec("nltk") is None:
         raise UsageError("texts need nltk, which is not installed: pip install 'dp-sips[text]'")
     if feed.frame is not None:
@@ -45,10 +50,10 @@ def _check(feed: Feed, item: pa.Field) -> None:
             f"Spark reads {feed.label}, and does not take texts apart: write the words to a file "
             "with dp-sips tokenize first, and give Spark that"
         )
-    if item.type not in (*_TEXTS, pa.null()):
+    if kind not in (*_TEXTS, pa.null(), ANY_KIND):
         raise InputError(
-            f"column {item.name!r} of {feed.label} has the type {item.type}, and words are made of "
-            "text: name a column of text, cast this one, or read CSV files with text=True"
+            f"column {name!r} of {feed.label} has the type {kind}, and words are made of text: "
+            "name a column of text, or cast this one"
         )
 
 
@@ -56,27 +61,27 @@ def _word_type(kind: pa.DataType) -> pa.DataType:
     return kind if kind in _TEXTS else pa.string()
 
 
-def _taken_apart(feed: Feed, words: Words) -> Iterator[pa.RecordBatch]:
+def _taken_apart(source: Source, words: Words) -> Iterator[pa.RecordBatch]:
     """Pair each piece's users with their lists of words; few pieces are in memory at a time."""
     users: list[pa.Array] = []
 
     def texts() -> Iterator[pa.Array]:
-        for own, piece in _pieces(feed):
+        for own, piece in _pieces(source):
             users.append(own)
             yield piece
 
     for lists in tokenize_all(texts(), words.longest, words.processes):
-        yield pa.record_batch([users.pop(0), lists], names=feed.schema.names)
+        yield pa.record_batch([users.pop(0), lists], names=source.feed.schema.names)
 
 
-def _pieces(feed: Feed) -> Iterator[tuple[pa.Array, pa.Array]]:
+def _pieces(source: Source) -> Iterator[tuple[pa.Array, pa.Array]]:
     """Yield users and their texts, a few at a time."""
     check = Utf8Check()
-    for part in feed.parts:
+    for part in source.feed.parts:
         with reading(part.label):
             for batch in part.read():
                 rows = _BYTES * batch.num_rows // max(batch.nbytes, 1)
                 for piece in cut(batch, min(max(rows, 1), ROWS)):
-                    texts = piece.column(1).cast(pa.large_string())
-                    check(texts, feed.schema.names[1], part.label)
-                    yield piece.column(0), texts
+                    users, texts = (source.carry(c, n, part) for n, c in enumerate(piece.columns))
+                    check(texts, source.schema.names[1], part.label)
+                    yield users, texts

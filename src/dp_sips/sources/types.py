@@ -3,15 +3,16 @@
 Most types are carried as they are. Four kinds are not, and return on the way out: views, which
 Arrow cannot filter or compare yet, travel as large text or large binary; small decimals, which it
 cannot encode yet, as larger ones; extension types (UUID and the like) as their storage; a column
-without any value as text.
+without any value as text. Of columns without a type, see values.py.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 import pyarrow.types as kinds
 
 from dp_sips.errors import InputError
+from dp_sips.sources.values import AnyKind, typed
 
 _ALLOWED: tuple[Callable[[pa.DataType], bool], ...] = (
     kinds.is_integer,
@@ -61,26 +62,34 @@ def carried(kind: pa.DataType) -> pa.DataType:
     return pa.string() if kinds.is_null(kind) else kind
 
 
-def check_types(schema: pa.Schema, label: str, *, hint: str = "") -> None:
-    """Refuse a column that has no dependable equality; the first field is the user's."""
+def check_types(schema: pa.Schema, types: Mapping[str, pa.DataType], label: str) -> None:
+    """Refuse a column that has no dependable equality; the first field is the user's.
+
+    Where a type is declared, that one counts.
+    """
     user, *items = schema
-    _check(user, user.type, label, hint)
+    if is_list(user.type):
+        raise InputError(
+            f"column {user.name!r} of {label} has the type {user.type}, which cannot be a user"
+        )
     for item in items:
         if is_list(item.type) and len(items) > 1:
             raise InputError(
                 f"column {item.name!r} of {label} holds lists, and item names several columns: "
                 "a list column can only be the one item column"
             )
-        _check(item, element(item.type), label, hint)
+    for field in schema:
+        _check(field, types.get(field.name, element(field.type)), label)
 
 
-def _check(field: pa.Field, kind: pa.DataType, label: str, hint: str) -> None:
+def _check(field: pa.Field, kind: pa.DataType, label: str) -> None:
     plain = carried(kind)
     plain = plain.value_type if kinds.is_dictionary(plain) else plain
     if kinds.is_floating(plain):
         raise InputError(
             f"column {field.name!r} of {label} has the type {field.type}: cast it first (to "
-            f"integers, decimals or text): floats have no dependable equality{hint}"
+            "integers, decimals or text), or declare such a type with types=: floats have no "
+            "dependable equality"
         )
     if not any(check(plain) for check in _ALLOWED):
         raise InputError(
@@ -115,6 +124,17 @@ def from_carried(table: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.table(columns, names=schema.names)
 
 
+def typed_table(table: pa.Table) -> pa.Table:
+    """Give columns without a type the one that their values have."""
+    columns = [
+        typed(column.cast(column.type.storage_type).combine_chunks())
+        if isinstance(column.type, AnyKind)
+        else column
+        for column in table.columns
+    ]
+    return pa.table(columns, names=table.column_names)
+
+
 def _own(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     if column.type == kind:
         return column
@@ -126,5 +146,7 @@ def _own(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
 
 
 def _own_dictionary(array: pa.DictionaryArray, kind: pa.DataType) -> pa.DictionaryArray:
+    if kinds.is_null(kind.value_type):
+        return pa.nulls(len(array), kind)
     values = array.dictionary.cast(kind.value_type)
     return pa.DictionaryArray.from_arrays(array.indices, values, ordered=kind.ordered)

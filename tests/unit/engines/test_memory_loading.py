@@ -150,12 +150,12 @@ class TestEngine:
         assert not ours() - before
 
     def test_no_thread_outlives_a_failed_run(self) -> None:
-        def pairs() -> Iterator[tuple[int, list[str | int]]]:
-            for user in range(200_000):
-                yield user, [3 if user == 190_000 else "text"]
+        def pairs() -> Iterator[tuple[int, list[str | float]]]:
+            for user in range(300_000):
+                yield user, [3.5 if user == 290_000 else "text"]
 
         before = ours()
-        with pytest.raises(InputError, match="different types"):
+        with pytest.raises(InputError, match="floats"):
             select_partitions(pairs(), rho=1, delta=0.01, engine=MemoryEngine(4))
         deadline = time.monotonic() + 10
         while ours() - before and time.monotonic() < deadline:

@@ -13,8 +13,10 @@ from dp_sips.progress import Progress
 from dp_sips.sources import open_source
 
 
-def load(data: Any, max_items: int = 10, seed: int = 1) -> ReferenceContributions:
-    source = open_source(data, user=None, item=None, nulls="error")
+def load(
+    data: Any, max_items: int = 10, seed: int = 1, types: Any = None
+) -> ReferenceContributions:
+    source = open_source(data, user=None, item=None, nulls="error", types=types)
     return ReferenceEngine().load(
         source, Bounds(max_items), Key.for_tests(seed), Progress(show=False)
     )
@@ -23,22 +25,22 @@ def load(data: Any, max_items: int = 10, seed: int = 1) -> ReferenceContribution
 def test_a_user_gives_each_of_its_items_the_same() -> None:
     loaded = load({"ann": ["x", "y", "x", "z", "w"], "bob": ["x"], "cid": ["y", "x"]})
     assert loaded.weigh(10) == {
-        ("x",): weight(4) + UNIT + weight(2),
-        ("y",): weight(4) + weight(2),
-        ("z",): weight(4),
-        ("w",): weight(4),
+        (b"x",): weight(4) + UNIT + weight(2),
+        (b"y",): weight(4) + weight(2),
+        (b"z",): weight(4),
+        (b"w",): weight(4),
     }
 
 
 def test_found_items_leave_and_the_rest_gains() -> None:
     loaded = load({"ann": ["x", "y"], "bob": ["x"], "cid": ["y"]})
     loaded.weigh(10)
-    loaded.remove([("x",)])
-    assert loaded.weigh(10) == {("y",): 2 * UNIT}
-    loaded.remove([("y",)])
+    loaded.remove([(b"x",)])
+    assert loaded.weigh(10) == {(b"y",): 2 * UNIT}
+    loaded.remove([(b"y",)])
     assert loaded.weigh(10) == {}
     assert loaded.decide({}, lambda *_: np.array([True])) == []
-    assert loaded.released().to_pydict() == {"item": ["x", "y"]}
+    assert loaded.released().to_pydict() == {"item": [b"x", b"y"]}
 
 
 def test_truncation_keeps_a_prefix_and_lets_others_move_up() -> None:
@@ -66,5 +68,5 @@ def test_truncation_of_one_user_does_not_depend_on_the_others() -> None:
 
 
 def test_an_empty_release_has_the_items_types() -> None:
-    loaded = load({1: [5]})
+    loaded = load({1: [5]}, types={"item": "int"})
     assert loaded.released().schema == pa.schema([("item", pa.int64())])

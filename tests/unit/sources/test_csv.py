@@ -1,14 +1,17 @@
-"""CSV: types, nulls and values that do not fit."""
+"""CSV: text unless declared, nulls and values that do not fit."""
 
+import datetime as dt
 import gzip
+import traceback
 from collections import Counter
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from dp_sips.errors import InputError
+from dp_sips.errors import InputError, UsageError
 from dp_sips.sources import delimited, open_source
 
 
@@ -17,85 +20,129 @@ def write(path: Path, text: str | bytes) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("value", "kind"),
-    [
-        ("7", pa.int64()),
-        ("tea", pa.string()),
-        ("true", pa.bool_()),
-        ("2024-05-01", pa.date32()),
-        ("2024-05-01 10:00:00", pa.timestamp("s")),
-        ("NA", pa.string()),
-    ],
-)
-def test_types_are_inferred(value: str, kind: pa.DataType, tmp_path: Path) -> None:
-    path = write(tmp_path / "a.csv", f"u,i\n1,{value}\n")
-    assert open_source(path, user="u", item="i").item_schema.types == [kind]
-    source = open_source(path, user="u", item="i", text=True)
+@pytest.mark.parametrize("value", ["7", "007", "tea", "true", "2024-05-01", "NA", "1.50", " x "])
+@pytest.mark.parametrize("beside", ["7", "B", '""'])
+def test_every_column_is_text(value: str, beside: str, tmp_path: Path, read: Any) -> None:
+    path = write(tmp_path / "a.csv", f"u,i\n1,{value}\n{beside},{beside}\n")
+    source = open_source(path, user="u", item="i")
     assert [source.user_type, *source.item_schema.types] == [pa.string(), pa.string()]
-    assert [batch.to_pylist() for batch in source.batches()] == [[{"user": "1", "i": value}]]
+    beside = beside.strip('"')
+    assert read(path) == Counter([("1", value), (beside, beside)])
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "meant"),
+    [
+        ("string", "007", "007"),
+        ("int", "007", 7),
+        (pa.uint8(), "7", 7),
+        ("bool", "true", True),
+        ("date", "2024-05-01", dt.date(2024, 5, 1)),
+        ("timestamp", "2024-05-01 10:00", dt.datetime(2024, 5, 1, 10)),  # noqa: DTZ001
+        ("Decimal(5, 2)", "1.5", Decimal("1.50")),
+        ("binary", "a", b"a"),
+    ],
+    ids=str,
+)
+def test_types_are_declared(name: Any, value: str, meant: Any, tmp_path: Path, read: Any) -> None:
+    path = write(tmp_path / "a.csv", f"u,i\n{value},{value}\n")
+    assert read(path, types={"i": name, "u": name}) == Counter([(meant, meant)])
+
+
+@pytest.mark.parametrize("name", ["int", "date", "timestamp[s]", "decimal(4,1)", "bool", "uint8"])
+def test_a_value_that_does_not_fit_is_not_shown(name: str, tmp_path: Path, read: Any) -> None:
+    path = write(tmp_path / "a.csv", "u,i\n1,\n2,SECRET\n")
+    with pytest.raises(
+        InputError, match=r"column 'i' of .*a\.csv has a value that is not"
+    ) as caught:
+        read(path, types={"i": name}, nulls="drop")
+    assert "SECRET" not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize(
+    ("types", "message"),
+    [
+        ({"i": "flaot"}, "unknown type 'flaot' of 'i'"),
+        ({"i": "strng"}, "did you mean 'string'"),
+        ({"i": "decimal(99,2)"}, "unknown type"),
+        ({"i": 7}, "type of 'i' must be a name or an Arrow type, got 7"),
+        ({"zip": "string"}, "types names 'zip', which is neither the user nor an item"),
+        ("string", "types must be a mapping"),
+    ],
+    ids=str,
+)
+def test_declarations_that_make_no_sense(types: Any, message: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "u,i\n")
+    with pytest.raises(UsageError, match=message):
+        open_source(path, user="u", item="i", types=types)
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.struct([("a", pa.int64())]), pa.time32("s")])
+def test_types_that_text_cannot_have(kind: pa.DataType, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "u,i\n")
+    with pytest.raises(InputError, match="column 'i'"):
+        open_source(path, user="u", item="i", types={"i": kind})
 
 
 def test_an_empty_field_is_null_and_quotes_make_it_text(tmp_path: Path, read: Any) -> None:
     path = write(tmp_path / "a.csv", 'u,i\n1,\n2,""\n3,"a\nb"\n')
-    assert read(path, nulls="group") == Counter([(1, None), (2, ""), (3, "a\nb")])
-    assert read(path, nulls="drop", text=True) == Counter([("2", ""), ("3", "a\nb")])
+    assert read(path, nulls="group") == Counter([("1", None), ("2", ""), ("3", "a\nb")])
+    assert read(path, nulls="drop") == Counter([("2", ""), ("3", "a\nb")])
+    with pytest.raises(InputError, match=r"column 'i' .* not a int64"):
+        read(path, nulls="drop", types={"i": "int"})
 
 
 def test_a_byte_order_mark_and_windows_lines(tmp_path: Path, read: Any) -> None:
     path = write(tmp_path / "a.csv", b"\xef\xbb\xbfu,i\r\n1,a\r\n")
-    assert read(path) == Counter([(1, "a")])
+    assert read(path) == Counter([("1", "a")])
 
 
-def test_a_later_value_that_does_not_fit(
-    tmp_path: Path, read: Any, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("end", ["", "\n", "\r\n", "\n\n"])
+def test_all_rows_are_read(
+    end: str, tmp_path: Path, read: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delimited, "BLOCK", 64)
-    path = write(tmp_path / "a.csv", "z,u,i\n" + "x,1,2\n" * 50 + "x,x7,3\n")
-    with pytest.raises(InputError, match=r"column 'u' of .*a\.csv .* int64.*'x7'.*--text"):
-        read(path)
-    assert read(path, text=True).total() == 51
+    path = write(tmp_path / "a.csv", "z,u,i\n" + "x,1,2\n" * 50 + "x,x7," + end)
+    assert read(path, nulls="group") == Counter({("1", "2"): 50, ("x7", None): 1})
 
 
-def test_a_column_that_begins_with_nulls(
-    tmp_path: Path, read: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(delimited, "BLOCK", 64)
-    path = write(tmp_path / "a.csv", "u,i\n" + "1,\n" * 50 + "1,7\n")
-    assert read(path, nulls="drop") == Counter([(1, 7)])
-
-
-def test_a_file_without_values_takes_the_type_of_the_others(tmp_path: Path, read: Any) -> None:
+def test_files_without_rows(tmp_path: Path, read: Any) -> None:
     write(tmp_path / "a.csv", "u,i\n")
+    assert read(tmp_path / "a.csv") == Counter()
     write(tmp_path / "b.csv", "u,i\n1,2\n")
     write(tmp_path / "c.csv", "u,i\n1,\n")
     write(tmp_path / "d.csv", "")
-    assert read(tmp_path, nulls="group") == Counter([(1, 2), (1, None)])
+    write(tmp_path / "e.csv", "u,i")
+    assert read(tmp_path, nulls="group") == Counter([("1", "2"), ("1", None)])
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (b"u,i\n1,2,3\n", r"a\.csv cannot be read: .*Expected 2 columns"),
-        (b"u,i\n1,\xff\n", r"column 'i' of .*a\.csv is not UTF-8"),
-        (b"u,i\n1,1.5\n", r"column 'i' of .*a\.csv .*double.*floats.*--text"),
+        (b"u,i\n1,SECRET,3\n", r"a\.csv cannot be read: a row has more or fewer fields"),
+        (b"u,i\n1\nSECRET\n", r"a\.csv cannot be read: .*is the delimiter a comma"),
+        (b"u,i\n1,SECRET\xff\n", r"column 'i' of .*a\.csv is not UTF-8"),
+        (b'u,i\n1,a\n2,"SECRET\n', r"a\.csv ends inside of quotes"),
+        (b'u,i\n1,a\n2,"SECRET', r"a\.csv ends inside of quotes"),
+        (b'u,i\n1,a\n2,"SEC""RET""\n3,b\n', r"a\.csv ends inside of quotes"),
         (b"u,i,i\n1,1,2\n", r"a\.csv has 2 columns 'i'"),
         (b"u,it\n1,1\n", r"no column 'i' in .*a\.csv"),
-        (b"", r"no rows in .*a\.csv: 0 bytes"),
-        (b"u,i\n", r"no rows in .*a\.csv"),
+        (b"", r"a\.csv has no header: 0 bytes"),
     ],
+    ids=range(9),
 )
 def test_bad_files(text: bytes, message: str, tmp_path: Path, read: Any) -> None:
     path = write(tmp_path / "a.csv", text)
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=message) as caught:
         read(path)
+    assert "SECRET" not in "".join(traceback.format_exception(caught.value))
 
 
 def test_a_row_that_never_ends(tmp_path: Path, read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delimited, "BLOCK", 64)
     path = write(tmp_path / "a.csv", "u,i\n" + "1,a\n" * 20 + '1,"' + "x" * 500)
     with pytest.raises(InputError, match=r"a\.csv has a row of more than .* MB"):
-        read(path, text=True)
+        read(path)
 
 
 def test_truncated_gzip(tmp_path: Path, read: Any) -> None:

@@ -19,6 +19,8 @@ from dp_sips.sources import open_source, parquet
 
 TABLE = pa.table({"z": [0.5, 1.5, 2.5], "i": ["a", "b", "a"], "u": [1, 2, 1]})
 ROWS = Counter({(1, "a"): 2, (2, "b"): 1})
+TYPES = {"u": "int"}
+"""CSV files are text otherwise."""
 
 
 def write_stream(table: pa.Table, path: Path) -> None:
@@ -59,19 +61,27 @@ WRITERS: dict[str, Callable[[pa.Table, Path], Any]] = {
 def test_empty_parts_are_left_out(kind: str, pack: str, tmp_path: Path, read: Any) -> None:
     WRITERS[f"a.{kind}"](TABLE, tmp_path / f"a.{kind}")
     pa.output_stream(str(tmp_path / f"b.{kind}{pack}"), compression="detect").close()
-    assert read(tmp_path) == ROWS
-    with pytest.raises(InputError, match=r"no rows in .*b\..*: 0 bytes"):
-        read(tmp_path / f"b.{kind}{pack}")
+    assert read(tmp_path, types=TYPES) == ROWS
+
+
+@pytest.mark.parametrize("pack", ["", ".gz", ".bz2", ".zst"])
+def test_a_file_of_0_bytes(pack: str, tmp_path: Path, read: Any) -> None:
+    """JSON lines need no header: no line is no row."""
+    for kind in ("csv", "tsv", "jsonl"):
+        pa.output_stream(str(tmp_path / f"b.{kind}{pack}"), compression="detect").close()
+    assert read(tmp_path / f"b.jsonl{pack}") == Counter()
+    for kind in ("csv", "tsv"):
+        with pytest.raises(InputError, match=r"b\..* has no header: 0 bytes"):
+            read(tmp_path / f"b.{kind}{pack}")
 
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_each_kind_gives_the_same_rows(name: str, tmp_path: Path, read: Any, items: Any) -> None:
     WRITERS[name](TABLE, tmp_path / name)
-    assert read(tmp_path / name) == ROWS
-    assert read(str(tmp_path / name)) == ROWS
-    source = open_source(tmp_path / name, user="u", item="i")
+    assert read(tmp_path / name, types=TYPES) == ROWS
+    assert read(str(tmp_path / name), types=TYPES) == ROWS
+    source = open_source(tmp_path / name, user="u", item="i", types=TYPES)
     assert source.user_type == pa.int64()
-    assert source.item_schema == pa.schema({"i": pa.string()})
     assert source.restore(items(source, ["a", "b"])) == pa.table({"i": ["a", "b"]})
     assert source.rows() in (3, None)
 
@@ -97,7 +107,7 @@ def test_text_files_may_be_compressed(name: str, suffix: str, tmp_path: Path, re
     text = (tmp_path / name).read_bytes()
     path = tmp_path / (name + suffix)
     path.write_bytes(COMPRESS[suffix](text))
-    assert read(path) == ROWS
+    assert read(path, types=TYPES) == ROWS
 
 
 def test_rows_are_known_for_parquet_only(tmp_path: Path) -> None:
@@ -105,7 +115,7 @@ def test_rows_are_known_for_parquet_only(tmp_path: Path) -> None:
         pq.write_table(TABLE, tmp_path / name)
     assert open_source(tmp_path, user="u", item="i").rows() == 6
     pacsv.write_csv(TABLE, tmp_path / "c.csv")
-    assert open_source(tmp_path, user="u", item="i").rows() is None
+    assert open_source(tmp_path, user="u", item="i", types=TYPES).rows() is None
 
 
 def test_files_of_several_kinds_and_text_layouts_are_one_table(tmp_path: Path, read: Any) -> None:
@@ -114,7 +124,16 @@ def test_files_of_several_kinds_and_text_layouts_are_one_table(tmp_path: Path, r
     wide = TABLE.set_column(1, "i", TABLE["i"].cast(pa.large_string()))
     pq.write_table(wide, tmp_path / "wide.parquet")
     write_file(TABLE.set_column(1, "i", TABLE["i"].cast(pa.string_view())), tmp_path / "v.arrow")
-    assert read(tmp_path) == Counter({(1, "a"): 10, (2, "b"): 5})
+    types = {"u": "int", "i": "string"}
+    assert read(tmp_path, types=types) == Counter({(1, "a"): 10, (2, "b"): 5})
+
+
+def test_files_that_differ_need_a_declaration(tmp_path: Path) -> None:
+    WRITERS["a.jsonl"](TABLE, tmp_path / "a.jsonl")
+    pq.write_table(TABLE, tmp_path / "b.parquet")
+    message = r"column 'u' is without a type in .*jsonl but int64 in .*types=\{'u': \"string\"\}"
+    with pytest.raises(InputError, match=message):
+        open_source(tmp_path, user="u", item="i")
 
 
 @pytest.fixture

@@ -58,7 +58,9 @@ class MemoryEngine(Engine):
     ) -> MemoryContributions:
         schema = source.item_schema
         counts = bounds.public_counts
-        public = None if counts is None else public_counts(counts, schema, key)
+        public = (
+            None if counts is None else public_counts(source.carried_counts(counts), schema, key)
+        )
         threads = self.threads or os.cpu_count() or 1
         pool = ThreadPoolExecutor(threads, thread_name_prefix="dp-sips")
         # One shard numbers users in order of first appearance, which shows scattered rows.

@@ -164,8 +164,8 @@ class _Repeats:
 
     def sets(self) -> UserSets:
         """Return the pairs by user; where a user's rows were scattered, gather them first."""
-        users, lengths = np.concatenate(self._users), np.concatenate(self._lengths)
-        sizes = _sizes(users, lengths, int(users.max()) + 1)
+        users, lengths = (np.concatenate([_NONE, *runs]) for runs in (self._users, self._lengths))
+        sizes = _sizes(users, lengths, int(users.max(initial=0)) + 1)
         if not _in_order(users):
             sizes = self._gather(users, lengths, sizes)
         ends = np.cumsum(sizes, dtype=np.uint64)

@@ -171,11 +171,12 @@ class BlockColumn:
     def values(self, numbers: NDArray[np.int64]) -> list[pa.Array]:
         # Only the few that are asked for are gathered, shard by shard, then put back in order.
         shards, places = self._table.places(numbers)
-        found: list[pa.Array] = []
+        kind = encoding.plain_type(self._kind)
+        found: list[pa.Array] = [pa.array([], kind)]
         rows = []
         for shard, chunks in enumerate(self._chunks):
             mine = np.flatnonzero(shards == shard)
-            found += pa.chunked_array(chunks).take(pa.array(places[mine])).chunks
+            found += pa.chunked_array(chunks, kind).take(pa.array(places[mine])).chunks
             rows.append(mine)
         back = np.argsort(np.concatenate(rows))
         return [pa.concat_arrays(found).take(pa.array(back))]

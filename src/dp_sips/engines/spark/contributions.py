@@ -117,7 +117,6 @@ class SparkContributions(Contributions):
         self._dropped: DataFrame | None = None
         self._to_drop: RoundResult | None = None
         self._kept_count: int | None = None
-        self._has_items = False
 
     @cached_property
     def _labels(self) -> Labels:
@@ -284,20 +283,7 @@ class SparkContributions(Contributions):
         for table in self._stale:
             self._uncache(table)
         self._stale.clear()
-        if not self._has_items and not result.item_count:
-            self._raise_no_rows()
-        self._has_items = True
         return result
-
-    def _raise_no_rows(self) -> None:
-        with translated_errors():
-            empty = self._frame.isEmpty()
-        label = self._source.feed.label
-        raise InputError(
-            f"no rows in {label}"
-            if empty
-            else f"no rows are left of {label}: each has a null or an empty list"
-        )
 
     def _collect_blocks(self, verdicts: DataFrame, kind: int) -> Blocks:
         with translated_errors():

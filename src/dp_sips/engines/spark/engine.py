@@ -34,11 +34,11 @@ class SparkEngine(Engine):
     def __post_init__(self) -> None:
         check_whole("broadcast_items", self.broadcast_items, least=0)
 
-    def read(self, data: Any, *, text: bool) -> Any:
+    def read(self, data: Any) -> Any:
         """Return paths as a table that Spark reads; everything else as it is."""
         if not are_paths(data):
             return data
-        return read_files(data, lambda: find_session(self.master), text=text)
+        return read_files(data, lambda: find_session(self.master))
 
     def load(
         self, source: Source, bounds: Bounds, key: Key, progress: Progress

@@ -1,18 +1,19 @@
 """The input as a Spark table: how Spark reads files, and how workers read a table's partitions."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from dp_sips.engines.spark.session import JAVA_ERRORS, find_session, first_line
+from dp_sips.engines.encoding import plain_type
+from dp_sips.engines.spark.session import JAVA_ERRORS, condition, find_session
 from dp_sips.engines.spark.wire import payloads_of, to_ipc
 from dp_sips.errors import InputError
-from dp_sips.sources.base import Feed, Part, Source
+from dp_sips.sources.base import Feed, Part, Source, Unpack
 from dp_sips.sources.finding import find_files, kind_of
 from dp_sips.sources.spark_frames import SparkFiles
 
@@ -26,7 +27,7 @@ def are_paths(data: Any) -> bool:
     return all(isinstance(path, (str, os.PathLike)) for path in paths)
 
 
-def read_files(data: Any, start: Callable[[], SparkSession], *, text: bool) -> Any:
+def read_files(data: Any, start: Callable[[], SparkSession]) -> Any:
     """Return Parquet, CSV or JSON lines as a Spark table; Arrow files as they came.
 
     Workers read them from their own disks or storage, not through the driver. Spark itself finds
@@ -41,9 +42,10 @@ def read_files(data: Any, start: Callable[[], SparkSession], *, text: bool) -> A
         raise InputError(f"Spark reads files of one kind at a time, got {listed}")
     label = paths[0] if len(paths) == 1 else f"{len(paths)} files from {paths[0]} on"
     try:
-        return SparkFiles(_read(start(), kinds.pop(), paths, text=text), label)
+        kind = kinds.pop()
+        return SparkFiles(_read(start(), kind, paths), label, lines=kind == "json")
     except JAVA_ERRORS as error:
-        raise InputError(f"{label} cannot be read: {first_line(error)}") from error
+        raise InputError(f"{label} cannot be read: {condition(error)}") from None
 
 
 def _find_paths(paths: Sequence[str | os.PathLike[str]]) -> list[str]:
@@ -52,17 +54,19 @@ def _find_paths(paths: Sequence[str | os.PathLike[str]]) -> list[str]:
     return remote + ([str(path.absolute()) for path in find_files(local)] if local else [])
 
 
-def _read(spark: SparkSession, kind: str | None, paths: list[str], *, text: bool) -> DataFrame:
-    """Read by the rules of the memory engine: an empty field is null, a misfit is an error."""
+def _read(spark: SparkSession, kind: str | None, paths: list[str]) -> DataFrame:
+    """Read by the rules of the memory engine: CSV is text, and an empty field of it is null.
+
+    Of JSON, Spark would infer types from all rows: workers read its lines as other engines do.
+    """
     if kind == "json":
-        return spark.read.json(paths, mode="FAILFAST")
+        return spark.read.text(paths, lineSep="\n")
     if kind in ("csv", "tsv"):
         return spark.read.csv(
             paths,
             sep="\t" if kind == "tsv" else ",",
             header=True,
             enforceSchema=False,  # otherwise Spark applies the first file's header to all of them
-            inferSchema=not text,
             mode="FAILFAST",
             multiLine=True,
             escape='"',
@@ -78,13 +82,15 @@ class PartitionReader:
         label: The input's name in messages.
         schema: The user's column and the items', as the source has them.
         nulls: How nulls are treated.
-        packed: Whether each row is a payload of rows (Arrow IPC) instead of a row.
+        types: The types that the caller declared.
+        unpack: Makes rows of what Spark has, such as lines of JSON; without it, Spark has rows.
     """
 
     label: str
     schema: pa.Schema
     nulls: str
-    packed: bool
+    types: Mapping[str, pa.DataType] = field(default_factory=dict)
+    unpack: Unpack | None = None
 
     def read(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Stream users and items, with lists exploded and nulls treated as the caller asked."""
@@ -94,24 +100,17 @@ class PartitionReader:
             (Part(self.label, lambda: self._larger(batches)),),
             restore=lambda items: items,
         )
-        return _PartitionSource(feed, self.nulls).nonempty()
+        return Source(feed, self.nulls, self.types).batches()
 
     def _larger(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Concatenate Spark's small batches, as each batch has a fixed cost."""
         held: list[pa.RecordBatch] = []
-        for batch in _unpack_rows(batches) if self.packed else batches:
+        for batch in self.unpack(batches) if self.unpack else batches:
             held.append(batch)
             if sum(one.num_rows for one in held) >= _BATCH_SIZE:
                 yield from _concatenate(held)
                 held = []
         yield from _concatenate(held)
-
-
-class _PartitionSource(Source):
-    """One partition of a source. Unlike the whole source, it may have no rows."""
-
-    def nonempty(self) -> Iterator[pa.RecordBatch]:
-        return (batch for batch in self._settled() if batch.num_rows)
 
 
 def _concatenate(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
@@ -127,15 +126,18 @@ def read_source(source: Source, master: str | None) -> tuple[DataFrame, Partitio
     """Return the source as a Spark table, and how workers read it."""
     feed = source.feed
     if feed.frame is not None:
-        return feed.frame, PartitionReader(feed.label, feed.schema, source.nulls, packed=False)
+        reader = PartitionReader(feed.label, feed.schema, source.nulls, source.types, feed.unpack)
+        return feed.frame, reader
     spark = find_session(master)
     # Spark lacks some of Arrow's types, so batches travel as payloads. Their dictionaries are
     # decoded, as those of several batches may not fit together.
     rows = [[without_dictionary(column) for column in batch.columns] for batch in source.batches()]
-    schema = pa.schema([(str(n), column.type) for n, column in enumerate(rows[0])])
+    kinds = [plain_type(kind) for kind in (source.user_type, *source.item_schema.types)]
+    schema = pa.schema([(str(n), kind) for n, kind in enumerate(kinds)])
     payloads = [to_ipc(pa.RecordBatch.from_arrays(columns, schema=schema)) for columns in rows]
-    frame = spark.createDataFrame(pa.table({"payload": pa.array(payloads, pa.binary())}))
-    return frame, PartitionReader(feed.label, schema, source.nulls, packed=True)
+    table = pa.table({"payload": pa.array(payloads, pa.binary())})
+    frame = spark.createDataFrame(table, "payload binary")
+    return frame, PartitionReader(feed.label, schema, source.nulls, unpack=_unpack_rows)
 
 
 def without_dictionary(column: pa.Array) -> pa.Array:

@@ -36,6 +36,8 @@ _PARTITION_SIZE: Final = "16m"
 
 _OWN_ERROR: Final = re.compile(r"dp_sips\.errors\.(InputError|UsageError): ([^\n]*)")
 _NO_MODULE: Final = re.compile(r"ModuleNotFoundError: No module named '(\w+)'")
+_STACK_FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
+_RAISED = re.compile(r"^(\w+(?:\.\w+)*(?:Error|Exception))\b", re.MULTILINE)
 _HEADERS: Final = "CSV header does not conform to the schema"
 
 
@@ -168,7 +170,8 @@ def translated_errors() -> Iterator[None]:
     try:
         yield
     except JAVA_ERRORS as error:
-        raise _translate(error) from error
+        # Without its cause: a page of Java, which may show values.
+        raise _translate(error) from None
 
 
 def _translate(error: Exception) -> Exception:
@@ -185,10 +188,26 @@ def _translate(error: Exception) -> Exception:
         return InputError(
             "the CSV files have different headers: Spark needs the same columns in the same order"
         )
-    return DpSipsError(f"Spark failed: {first_line(error)}")
+    if frames := _STACK_FRAME.findall(text):
+        return _failed_function(*frames[-1], (_RAISED.findall(text) or ["an error"])[-1])
+    return DpSipsError(f"Spark failed: {condition(error)}")
 
 
-def first_line(error: Exception) -> str:
-    """Return the first line of Spark's own message."""
-    message = error.java_exception.toString() if isinstance(error, Py4JJavaError) else str(error)
-    return str(message).partition("\n")[0]
+def _failed_function(file: str, line: str, function: str, kind: str) -> Exception:
+    """Say where a worker's Python failed; what it said may show values."""
+    place = f"{kind} in {function}, line {line} of {file}"
+    if "dp_sips" in Path(file).parts:
+        return DpSipsError(f"Spark failed: {place}")
+    return InputError(
+        f"a Python function of the data failed: {place}; its message may show values: to read it, "
+        "run the function without dp-sips"
+    )
+
+
+def condition(error: Exception) -> str:
+    """Name what happened in Spark's words; more of its text may show values."""
+    if isinstance(error, PySparkException) and error.getCondition():
+        return str(error.getCondition())
+    if isinstance(error, Py4JJavaError):
+        return str(error.java_exception.getClass().getName())
+    return type(error).__name__

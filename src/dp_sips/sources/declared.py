@@ -1,0 +1,94 @@
+"""Types that the caller declares: their names, and how values are brought to them."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.types as kinds
+
+from dp_sips.errors import InputError, UsageError, did_you_mean
+from dp_sips.sources.types import element
+from dp_sips.sources.values import AnyKind, converted
+
+_NAMES: Final = {
+    "string": pa.string(),
+    "str": pa.string(),
+    "text": pa.string(),
+    "int": pa.int64(),
+    "integer": pa.int64(),
+    "bigint": pa.int64(),
+    **{str(kind): kind for kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64())},
+    **{str(kind): kind for kind in (pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64())},
+    "bool": pa.bool_(),
+    "boolean": pa.bool_(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us"),
+    "datetime": pa.timestamp("us"),
+    **{f"timestamp[{unit}]": pa.timestamp(unit) for unit in ("s", "ms", "us", "ns")},
+    "binary": pa.binary(),
+    "bytes": pa.binary(),
+}
+_DECIMAL: Final = re.compile(r"(?:decimal|decimal128|numeric)\((\d+),\s*(\d+)\)")
+_LONGEST_DECIMAL: Final = 38
+
+
+def declared_types(types: Mapping[str, Any] | None) -> dict[str, pa.DataType]:
+    """Return the Arrow types that names, or Arrow types themselves, stand for."""
+    if types is None:
+        return {}
+    if not isinstance(types, Mapping):
+        raise UsageError(f'types must be a mapping, as {{"zip": "string"}}, got {types!r}')
+    return {column: _declared(column, kind) for column, kind in types.items()}
+
+
+def cast(values: pa.Array, raw: pa.DataType, kind: pa.DataType, where: str) -> pa.Array:
+    """Bring the values of a column to the type that its caller declared.
+
+    Sensitive: the values; the message says that one does not fit, and not which.
+    """
+    try:
+        if isinstance(raw, AnyKind):
+            return converted(values, kind, lambda part: _cast(part, kind))
+        return _cast(values, kind)
+    except pa.ArrowException:
+        # Without its cause, which shows the value.
+        raise InputError(
+            f"{where} has a value that is not a {kind}: declare another type"
+        ) from None
+
+
+def check_casts(schema: pa.Schema, types: Mapping[str, pa.DataType], label: str) -> None:
+    """Refuse a declaration that no value could follow, before any is read."""
+    for field in (field for field in schema if field.name in types):
+        raw, kind = element(field.type), types[field.name]
+        plain = pa.string() if isinstance(raw, AnyKind) else raw
+        try:
+            _cast(pa.nulls(0, plain), kind)
+        except pa.ArrowException:
+            raise InputError(
+                f"column {field.name!r} of {label} is {plain}, and cannot be read as {kind}"
+            ) from None
+
+
+def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    if isinstance(values, pa.ExtensionArray):
+        values = values.storage
+    if kinds.is_decimal(kind) and kinds.is_integer(values.type):
+        # Arrow refuses small integers where the type's largest would not fit.
+        values = values.cast(pa.string())
+    return values.cast(kind)
+
+
+def _declared(column: str, kind: Any) -> pa.DataType:
+    if isinstance(kind, pa.DataType):
+        return element(kind)
+    if not isinstance(kind, str):
+        raise UsageError(f"the type of {column!r} must be a name or an Arrow type, got {kind!r}")
+    name = kind.strip().lower()
+    if (decimal := _DECIMAL.fullmatch(name)) and 0 < int(decimal[1]) <= _LONGEST_DECIMAL:
+        return pa.decimal128(int(decimal[1]), int(decimal[2]))
+    if name not in _NAMES:
+        known = (*_NAMES, "decimal(10,2)")
+        raise UsageError(f"unknown type {kind!r} of {column!r}: {did_you_mean(name, known)}")
+    return _NAMES[name]

@@ -1,0 +1,213 @@
+"""Columns without a type: each value is taken by itself, and carries its own kind.
+
+JSON, pandas columns of objects and plain Python data have no schema. A type inferred from all rows
+would let one user change what the values of others mean. So such a column is carried as bytes that
+say of what kind each value is (kinds.py), whatever else the column holds. What comes out has a type
+that follows from the released values alone.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from dp_sips.errors import InputError
+from dp_sips.sources import kinds
+from dp_sips.sources.kinds import CARRIED, Kind
+
+Part = tuple[NDArray[np.int64], pa.Array]
+"""Some rows of a column, and their values."""
+
+
+class AnyKind(pa.ExtensionType):  # type: ignore[misc]
+    """The type of a column in which each value carries its own kind."""
+
+    def __init__(self) -> None:
+        super().__init__(CARRIED, "dp_sips.any_kind")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        """Return its parameters: there are none."""
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> "AnyKind":
+        """Return the one type there is."""
+        del storage_type, serialized
+        return cls()
+
+
+ANY_KIND: Final = AnyKind()
+_LISTS: Final = (list, tuple, set, frozenset, np.ndarray)
+_TIMES: Final = (kinds.LOCAL_TIME, kinds.INSTANT)
+_PLAIN: Final = "use text, whole numbers, bytes, truth values, dates, times or decimals"
+
+
+def encode(values: Sequence[Any], name: str, label: str) -> pa.Array:
+    """Return Python values as bytes, each by its own kind; None is null.
+
+    Sensitive: the values. No message shows one, but that a column has values of some kind.
+    """
+    types = set(map(type, values)) - {type(None)}
+    found = {_checked(kinds.kind_of_type(kind), kind, name, label) for kind in types}
+    if len(found) == 1 and kinds.LOCAL_TIME not in found:
+        return _encoded(found.pop(), values, name, label)
+    groups: dict[Any, list[int]] = {}
+    for row, value in enumerate(values):
+        if value is not None:
+            groups.setdefault(kinds.kind_of(value), []).append(row)
+    parts = [
+        (np.array(rows), _encoded(kind, [values[row] for row in rows], name, label))
+        for kind, rows in groups.items()
+    ]
+    return _in_rows(parts, len(values), CARRIED)
+
+
+def encode_items(values: Sequence[Any], name: str, label: str, *, lists: bool) -> pa.Array:
+    """Return values as bytes or, where one of them is a list of items, lists of bytes."""
+    if not any(isinstance(value, _LISTS) for value in values):
+        return encode(values, name, label)
+    if not lists:
+        raise InputError(f"column {name!r} of {label} has lists: only a single item column may")
+    rows = [_listed(value) for value in values]
+    ends = np.cumsum([0, *map(len, rows)])
+    items = encode([item for row in rows for item in row], name, label)
+    null = pa.array([value is None for value in values])
+    return pa.LargeListArray.from_arrays(pa.array(ends), items, mask=null)
+
+
+def _listed(value: Any) -> Sequence[Any]:
+    """Return the items of a list; anything else is one item, and null none."""
+    if isinstance(value, _LISTS):
+        return list(value)
+    return [] if value is None else [value]
+
+
+def encode_array(values: pa.Array) -> pa.Array:
+    """Return Arrow's text, 64-bit integers, truth values or nulls as bytes."""
+    match values.type:
+        case kind if pa.types.is_null(kind):
+            return pa.nulls(len(values), CARRIED)
+        case kind if pa.types.is_boolean(kind):
+            return kinds.BOOL.to_bytes(values)
+        case kind if pa.types.is_integer(kind):
+            return kinds.INTEGER.to_bytes(values)
+    return kinds.TEXT.to_bytes(values)
+
+
+def python_values(values: pa.Array) -> list[Any]:
+    """Return the Python values that they were."""
+    found: list[Any] = [None] * len(values)
+    for rows, part in _decoded(values):
+        plain = part.to_pylist()
+        if pa.types.is_decimal(part.type):
+            plain = [_short(value) for value in plain]
+        for row, value in zip(rows.tolist(), plain, strict=True):
+            found[row] = value
+    return found
+
+
+def listed(column: pa.ChunkedArray) -> list[Any]:
+    """Return the Python values of a released column, of any type."""
+    if not isinstance(column.type, AnyKind):
+        return column.to_pylist()  # type: ignore[no-any-return]
+    return python_values(column.cast(CARRIED).combine_chunks())
+
+
+def texts(values: pa.Array, name: str, label: str) -> pa.Array:
+    """Return values that are all text."""
+    if any(part.type != pa.string() for _, part in _decoded(values)):
+        raise InputError(
+            f"column {name!r} of {label} has values that are not text: declare its type, as "
+            f'types={{{name!r}: "int64"}} (--type {name}=int64)'
+        )
+    return values.cast(pa.large_string())
+
+
+def typed(values: pa.Array) -> pa.Array:
+    """Return the values in the one Arrow type that they all have.
+
+    Values of several kinds come as text, each as JSON writes it. No value at all is text, too.
+    """
+    parts = list(_decoded(values))
+    if len(parts) > 1:
+        spelled = [None if value is None else _json(value) for value in python_values(values)]
+        return pa.array(spelled, pa.string())
+    return _in_rows(parts, len(values), parts[0][1].type if parts else pa.string())
+
+
+def describe(values: pa.Array) -> str:
+    """Name the types of the values."""
+    return " or ".join(sorted({str(part.type) for _, part in _decoded(values)})) or str(pa.string())
+
+
+def converted(
+    values: pa.Array, kind: pa.DataType, convert: Callable[[pa.Array], pa.Array]
+) -> pa.Array:
+    """Bring the values of each kind to one type."""
+    parts = [(rows, convert(part)) for rows, part in _decoded(values)]
+    return _in_rows(parts, len(values), kind)
+
+
+def _checked(kind: Kind | None, python_type: type, name: str, label: str) -> Kind:
+    if kind is not None:
+        return kind
+    if issubclass(python_type, float):
+        raise InputError(
+            f"column {name!r} of {label} has floats, which have no dependable equality: {_PLAIN}"
+        )
+    raise InputError(
+        f"column {name!r} of {label} has values of the type {python_type.__name__}, which cannot "
+        f"be a user or an item: {_PLAIN}"
+    )
+
+
+def _encoded(kind: Kind, values: Sequence[Any], name: str, label: str) -> pa.Array:
+    misfit = f"column {name!r} of {label} has a value that does not fit {kind.type}: use text"
+    if kind in _TIMES and any(getattr(value, "nanosecond", 0) for value in values):
+        raise InputError(misfit)  # or Arrow would cut nanoseconds off
+    try:
+        return kind.encode(values)
+    except (pa.ArrowException, OverflowError, ValueError):
+        # Without its cause, which may show the value.
+        raise InputError(misfit) from None
+
+
+def _decoded(values: pa.Array) -> Iterator[Part]:
+    """Yield the values of each kind, without nulls, in the order of kinds."""
+    tags = pa.array([kind.tag for kind in kinds.TAGGED], CARRIED)
+    places = pc.index_in(pc.binary_slice(values, 0, 1), value_set=tags)
+    places = pc.if_else(values.is_valid(), pc.fill_null(places, len(tags)), -1)
+    codes = kinds.flat(places.cast(pa.int64()))
+    for code, kind in enumerate((*kinds.TAGGED, kinds.TEXT)):
+        rows = np.flatnonzero(codes == code)
+        if len(rows):
+            yield rows, kind.from_bytes(values.take(pa.array(rows)))
+
+
+def _in_rows(parts: Sequence[Part], total: int, kind: pa.DataType) -> pa.Array:
+    """Put values back where they were; what is left is null."""
+    if not parts:
+        return pa.nulls(total, kind)
+    places = np.full(total, -1)
+    rows = np.concatenate([rows for rows, _ in parts])
+    places[rows] = np.arange(len(rows))
+    values = pa.concat_arrays([part for _, part in parts])
+    return values.take(pa.array(places, mask=places < 0))
+
+
+def _json(value: Any) -> str:
+    if isinstance(value, Decimal):
+        return f"{value:f}" if value % 1 else f"{value:.1f}"
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _short(value: Decimal) -> Decimal:
+    """Drop the zeros that the column's scale added."""
+    # Not by normalize(), which rounds to 28 digits.
+    text = f"{value:f}"
+    return Decimal(text.rstrip("0").rstrip(".") if "." in text else text)
