@@ -45,12 +45,7 @@ class ReferenceEngine(Engine):
     ) -> "ReferenceContributions":
         """Read a source whole; users stand in the order of their turns, items in bounding order."""
         del progress  # it is for small data
-        counts = bounds.public_counts
-        public = (
-            None
-            if counts is None
-            else public_counts(source.carried_counts(counts), source.item_schema, key)
-        )
+        public = public_counts(bounds.public_counts, source, key)
         ranks: dict[object, dict[Item, int]] = defaultdict(dict)
         times: dict[object, Counter[Item]] = defaultdict(Counter)
         blocks: dict[Item, Blocks] = {}

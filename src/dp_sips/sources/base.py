@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from dp_sips.errors import InputError, UsageError
 from dp_sips.sources.batches import cut, exploded, plain_nulls, settle_nulls
-from dp_sips.sources.declared import cast
+from dp_sips.sources.declared import as_declared
 from dp_sips.sources.types import carried, element, from_carried, to_carried
 from dp_sips.sources.utf8 import Utf8Check
 from dp_sips.sources.values import AnyKind, describe, encode, python_values
@@ -170,7 +170,7 @@ class Source:
         own = self.schema.field(place)
         if own.name in self.types:
             raw = element((part.schema or self.feed.schema).field(place).type)
-            column = cast(column, raw, own.type, f"column {own.name!r} of {part.label}")
+            column = as_declared(column, raw, own.type, f"column {own.name!r} of {part.label}")
         return plain_nulls(to_carried(column, carried(own.type)))
 
 

@@ -42,7 +42,7 @@ def declared_types(types: Mapping[str, Any] | None) -> dict[str, pa.DataType]:
     return {column: _declared(column, kind) for column, kind in types.items()}
 
 
-def cast(values: pa.Array, raw: pa.DataType, kind: pa.DataType, where: str) -> pa.Array:
+def as_declared(values: pa.Array, raw: pa.DataType, kind: pa.DataType, where: str) -> pa.Array:
     """Bring the values of a column to the type that its caller declared.
 
     Sensitive: the values; the message says that one does not fit, and not which.

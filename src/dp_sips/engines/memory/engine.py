@@ -57,10 +57,7 @@ class MemoryEngine(Engine):
         self, source: Source, bounds: Bounds, key: Key, progress: Progress
     ) -> MemoryContributions:
         schema = source.item_schema
-        counts = bounds.public_counts
-        public = (
-            None if counts is None else public_counts(source.carried_counts(counts), schema, key)
-        )
+        public = public_counts(bounds.public_counts, source, key)
         threads = self.threads or os.cpu_count() or 1
         pool = ThreadPoolExecutor(threads, thread_name_prefix="dp-sips")
         # One shard numbers users in order of first appearance, which shows scattered rows.

@@ -189,14 +189,15 @@ def _translate(error: Exception) -> Exception:
             "the CSV files have different headers: Spark needs the same columns in the same order"
         )
     if frames := _STACK_FRAME.findall(text):
-        return _failed_function(*frames[-1], (_RAISED.findall(text) or ["an error"])[-1])
+        file, line, function = frames[-1]
+        kind = (_RAISED.findall(text) or ["an error"])[-1]
+        return _failed_function(f"{kind} in {function}, line {line} of {file}", Path(file))
     return DpSipsError(f"Spark failed: {condition(error)}")
 
 
-def _failed_function(file: str, line: str, function: str, kind: str) -> Exception:
+def _failed_function(place: str, file: Path) -> Exception:
     """Say where a worker's Python failed; what it said may show values."""
-    place = f"{kind} in {function}, line {line} of {file}"
-    if "dp_sips" in Path(file).parts:
+    if "dp_sips" in file.parts:
         return DpSipsError(f"Spark failed: {place}")
     return InputError(
         f"a Python function of the data failed: {place}; its message may show values: to read it, "
