@@ -55,13 +55,14 @@ def _in_our_words(error: Exception) -> Exception:
             "the CSV files have different headers: Spark needs the same columns in the same order"
         )
     if frames := _FRAME.findall(text):
-        return _failed_function(*frames[-1], (_RAISED.findall(text) or ["an error"])[-1])
+        file, line, function = frames[-1]
+        kind = (_RAISED.findall(text) or ["an error"])[-1]
+        return _failed_function(file, f"{kind} in {function}, line {line} of {file}")
     return DpSipsError(f"Spark failed: {condition(error)}")
 
 
-def _failed_function(file: str, line: str, function: str, kind: str) -> Exception:
+def _failed_function(file: str, place: str) -> Exception:
     """Say where a worker's Python failed; what it said may show values."""
-    place = f"{kind} in {function}, line {line} of {file}"
     if "dp_sips" in Path(file).parts:
         return DpSipsError(f"Spark failed: {place}")
     return InputError(
