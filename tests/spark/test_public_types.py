@@ -33,7 +33,7 @@ def write(path: Path, pairs: list[tuple[Any, Any]]) -> str:
 def released(data: Any, engine: str = "spark", seed: int = 1, **options: Any) -> list[Any]:
     found = select_partitions(data, engine=engine, seed=seed, **NAMES, **(TEST | options)).items
     table = found if engine == "memory" or isinstance(data, str) else found.toArrow()
-    return table["i"].to_pylist()
+    return list(table["i"].to_pylist())
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl"])
@@ -56,7 +56,7 @@ def test_json_is_what_it_is_in_memory(spark: Any, tmp_path: Path) -> None:
     del spark
     pairs = [(f"{n}", KINDS if n % 2 else KINDS[n % 5]) for n in range(200)]
     path = write(tmp_path / "a.jsonl", [*pairs, ("x", None), (7, 7)])
-    options = {"max_items": 5, "mechanism": "sips", "nulls": "drop", "epsilon": 5.0}
+    options: dict[str, Any] = {"max_items": 5, "mechanism": "sips", "nulls": "drop", "epsilon": 5.0}
     items = [released(path, engine, **options) for engine in ("spark", "memory")]
     assert items[0] == items[1]
     assert set(items[0]) == {json.dumps(kind) for kind in KINDS}
@@ -71,7 +71,7 @@ def test_types_that_are_declared(spark: Any, tmp_path: Path) -> None:
         )
     frame = spark.createDataFrame([(n, "007") for n in range(300)], "u int, i string")
     assert released(frame, types={"i": "int"}) == [7]
-    with pytest.raises(InputError, match="column 'i' of .* has a value that is not a int64") as e:
+    with pytest.raises(InputError, match=r"column 'i' of .* has a value that is not a int64") as e:
         released(write(tmp_path / "b.csv", [*IDS, ("1", SECRET)]), types=types)
     assert SECRET not in shown(e.value)
 
@@ -81,7 +81,7 @@ def test_types_that_are_declared(spark: Any, tmp_path: Path) -> None:
 def test_no_rows_are_an_empty_release(
     name: str, mechanism: str, spark: Any, tmp_path: Path
 ) -> None:
-    options = {"mechanism": mechanism, "rho": 1.0, "epsilon": None}
+    options: dict[str, Any] = {"mechanism": mechanism, "rho": 1.0, "epsilon": None}
     options = {} if mechanism == "single" else options
     assert released(write(tmp_path / name, []), **options) == []
     assert released(spark.createDataFrame([], "u int, i string"), **options) == []

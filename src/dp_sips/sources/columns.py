@@ -33,7 +33,7 @@ class Columns:
         texts: bool = False,
     ) -> "Columns":
         """Check the names as far as that is possible without a table."""
-        if not isinstance(item, (str, Sequence, type(None))):
+        if item is not None and not isinstance(item, Iterable):
             raise UsageError(f"item must name a column, or several in a list, got {item!r}")
         items = (item,) if isinstance(item, str) else tuple(item or ())
         for name in (*items, *([] if user is None else [user])):

@@ -55,8 +55,8 @@ def _on_same_connection(relation: Any, items: pa.Table) -> Any:
         released = relation.query(f"{name}_input", f"FROM {name}")
         # DuckDB 1 leaves a view of the input behind.
         relation.query(f"{name}_input", f"DROP VIEW IF EXISTS {name}_input")
-    except duckdb.Error as error:
-        raise InputError(_CLOSED) from error
+    except duckdb.Error:
+        raise InputError(_CLOSED) from None
     finally:
         del globals()[name]
     if released.columns != items.column_names:

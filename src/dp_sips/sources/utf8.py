@@ -31,8 +31,9 @@ def _check(values: pa.Array, name: str, label: str) -> None:
         return
     try:
         values.validate(full=True)
-    except pa.ArrowInvalid as error:
-        raise InputError(not_utf8(name, label)) from error
+    except pa.ArrowInvalid:
+        # Without its cause, which says in which row.
+        raise InputError(not_utf8(name, label)) from None
 
 
 def not_utf8(name: str, label: str) -> str:

@@ -19,6 +19,9 @@ def test_missing_file_offers_the_nearest(tmp_path: Path, read: Any) -> None:
     pq.write_table(TABLE, tmp_path / "reviews.parquet")
     with pytest.raises(InputError, match=r"no such file: .*review\.parquet; did you mean 'reviews"):
         read(tmp_path / "review.parquet")
+    (tmp_path / ".env").touch()
+    with pytest.raises(InputError, match=r"no such file: .*; known: 'reviews\.parquet'$"):
+        read(tmp_path / "something-else")
     with pytest.raises(InputError, match=r"no such file: .*there is no folder"):
         read(tmp_path / "nowhere" / "review.parquet")
 

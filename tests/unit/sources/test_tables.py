@@ -99,6 +99,7 @@ def test_several_item_columns_keep_their_order_and_names(read: Any) -> None:
         ("u", [1], "column names are text, got 1"),
         (1, "i", "column names are text, got 1"),
         ("u", [], "item= must name a column"),
+        ("u", 3, "item must name a column, or several in a list, got 3"),
     ],
 )
 def test_names_that_make_no_sense(user: Any, item: Any, message: str) -> None:
