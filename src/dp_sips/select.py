@@ -18,6 +18,7 @@ from dp_sips.privacy.decide import noise_for_round
 from dp_sips.privacy.noise import Key
 from dp_sips.privacy.policy import Liking
 from dp_sips.progress import Progress
+from dp_sips.room import clear_about_memory
 from dp_sips.running import run_round
 from dp_sips.selection import Selection
 from dp_sips.sorting import sorted_items
@@ -25,6 +26,7 @@ from dp_sips.sources import Source, open_source
 from dp_sips.text import Words
 
 
+@clear_about_memory()
 def select_partitions(
     data: Any,
     *,

@@ -9,12 +9,14 @@ import pyarrow.parquet as pq
 
 from dp_sips.errors import UsageError
 from dp_sips.formats import format_of
-from dp_sips.output import replacing
+from dp_sips.output import write_files
 from dp_sips.progress import Progress
+from dp_sips.room import clear_about_memory
 from dp_sips.sources import Source, open_source
 from dp_sips.text import Words
 
 
+@clear_about_memory()
 def write_tokens(
     data: Any,
     path: str | os.PathLike[str],
@@ -23,6 +25,7 @@ def write_tokens(
     item: Words,
     nulls: str = "error",
     text: bool = False,
+    overwrite: bool = True,
     progress: bool | None = None,
 ) -> None:
     """Write a Parquet file with one row for each word of each text; columns keep their names.
@@ -37,6 +40,7 @@ def write_tokens(
         item: `dp_sips.text.words("body")` or `dp_sips.text.ngrams("body", 5)`.
         nulls: "error", "drop" such rows, or "group" null texts as a null word.
         text: Read the columns of CSV files as text.
+        overwrite: Whether to replace a file of that name; without, one that appears is an error.
         progress: Whether to show a progress bar on stderr; on a terminal unless told otherwise.
 
     Sensitive: the file holds every user's words, as the data does.
@@ -46,8 +50,7 @@ def write_tokens(
         raise UsageError(f"item must be dp_sips.text.words(…) or ngrams(…), got {item!r}")
     shown = Progress(show=progress)
     source = open_source(data, user=user, item=item, nulls=nulls, text=text, progress=shown)
-    with replacing(place) as sink:
-        _write(source, sink)
+    write_files({place: lambda sink: _write(source, sink)}, overwrite=overwrite)
 
 
 def check_tokens_path(path: str | os.PathLike[str]) -> Path:

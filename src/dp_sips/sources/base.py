@@ -9,7 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from dp_sips.errors import InputError, UsageError
+from dp_sips.room import is_out_of_memory
 from dp_sips.sources.batches import cut, exploded, plain_nulls, settle_nulls
+from dp_sips.sources.intact import IntactCheck
 from dp_sips.sources.types import carried, element, from_carried, to_carried
 from dp_sips.sources.utf8 import Utf8Check
 
@@ -20,6 +22,14 @@ class Part:
 
     label: str
     read: Callable[[], Iterable[pa.RecordBatch]]
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Read the batches; whatever is wrong with them is an `InputError` that names the part."""
+        check = IntactCheck(self.label)
+        with reading(self.label):
+            for batch in self.read():
+                check(batch)
+                yield batch
 
 
 @dataclass(frozen=True)
@@ -89,7 +99,7 @@ class Source:
         check = Utf8Check()
         for part in self.feed.parts:
             with reading(part.label):
-                for raw in part.read():
+                for raw in part.batches():
                     for piece in cut(raw):
                         if piece.num_rows:
                             yield from self._finished(piece, part.label, check)
@@ -125,11 +135,15 @@ def reading(label: str) -> Iterator[None]:
     """Turn every failure of Arrow or the file system into an `InputError` that names the input."""
     try:
         yield
-    except InputError:
+    except (InputError, MemoryError):
         raise
+    except UnicodeError as error:
+        raise InputError(f"{label} has text that is not UTF-8: convert it first") from error
     except PermissionError as error:
         raise InputError(f"{label} cannot be read: permission denied") from error
     except (pa.ArrowException, OSError) as error:
+        if is_out_of_memory(error):
+            raise
         raise InputError(f"{label} cannot be read: {error}") from error
 
 

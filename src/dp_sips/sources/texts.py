@@ -74,7 +74,7 @@ def _pieces(feed: Feed) -> Iterator[tuple[pa.Array, pa.Array]]:
     check = Utf8Check()
     for part in feed.parts:
         with reading(part.label):
-            for batch in part.read():
+            for batch in part.batches():
                 rows = _BYTES * batch.num_rows // max(batch.nbytes, 1)
                 for piece in cut(batch, min(max(rows, 1), ROWS)):
                     texts = piece.column(1).cast(pa.large_string())
