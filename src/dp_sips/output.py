@@ -161,7 +161,7 @@ def _restore(target: Path, new: os.stat_result, kept: Path) -> None:
 
 
 def _rename_to_new(temporary: Path, target: Path) -> None:
-    """Rename a file, unless the new name is taken, without a gap between the check and the rename."""
+    """Rename a file unless the new name is taken: one step, in which nobody else can take it."""
     try:
         target.hardlink_to(temporary)
         temporary.unlink()

@@ -24,7 +24,8 @@ _GROUP_FILES: Final = {
 }
 """Limit, use, and what of the use can be freed: of cgroups version 2, and of version 1."""
 _SYMPTOM: Final = re.compile(
-    "cannot allocate memory|failed to map segment|can't start new thread|out of memory", re.I
+    "cannot allocate memory|failed to map segment|can't start new thread|out of memory",
+    re.IGNORECASE,
 )
 
 
@@ -57,9 +58,8 @@ def out_of_memory() -> str:
     limit = memory_limit()
     shown = "" if limit is None else f" ({limit / 1e9:.1f} GB are allowed here)"
     return (
-        f"out of memory{shown}, and nothing was released: close other programs, raise the limit, use "
-        "a larger machine, or run it on a cluster with engine='spark'; docs/memory.md says how much "
-        "is needed"
+        f"out of memory{shown}: nothing was released. Raise the limit, use a larger machine, or a "
+        "cluster with engine='spark'; docs/memory.md says how much memory data needs"
     )
 
 

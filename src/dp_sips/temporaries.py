@@ -1,19 +1,21 @@
 """Files that this process has made under a name of their own, and will rename or remove."""
 
+import itertools
 import os
-import secrets
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Final
 
 _ONLY_OWNER: Final = 0o600
 _NAMED: Final[set[Path]] = set()
+_COUNT: Final = itertools.count()
 
 
 def temporary_path(folder: Path) -> Path:
     """Return a name that nobody uses, and remember it until it is discarded."""
     # A leading dot: anyone who lists the folder meanwhile does not see it.
-    path = folder / f".dp-sips-{os.getpid()}-{secrets.token_hex(8)}.tmp"
+    path = folder / f".dp-sips-{os.getpid()}-{time.time_ns():x}-{next(_COUNT)}.tmp"
     _NAMED.add(path)
     return path
 

@@ -12,8 +12,8 @@ from importlib import import_module
 
 from dp_sips.cli.parser import COMMANDS, command_parser, parse, top_parser
 from dp_sips.cli.signals import (
-    end_at_signals,
     ignore_signals,
+    quiet_at_signals,
     received_code,
     unwind_at_signals,
 )
@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command, by default that of this process, and return its exit code."""
     if argv is not None:
         return _guarded(list(argv), lambda: None)
-    end_at_signals()
+    quiet_at_signals()
     # Arrow is all that we use of PySpark's ways to Python.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     code = _guarded(sys.argv[1:], unwind_at_signals)
@@ -49,9 +49,10 @@ def _guarded(argv: list[str], ready: Callable[[], None]) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()
     except BaseException as error:
-        code = _outcome(error)
-        if code is None:
+        known = _outcome(error)
+        if known is None:
             raise
+        code = known
     return code
 
 
@@ -65,10 +66,9 @@ def _outcome(error: BaseException) -> int | None:
         # The reader, such as head, has all that it wants.
         abandon(sys.stdout)
         return DONE
-    if isinstance(error, UsageError | InputError):
-        return _report(str(error), WRONG)
     if isinstance(error, DpSipsError):
-        return _report(str(error), FAILED)
+        wrong = isinstance(error, UsageError | InputError)
+        return _report(str(error), WRONG if wrong else FAILED)
     if is_out_of_memory(error):
         return _report(out_of_memory(), FAILED)
     if isinstance(error, OSError):
@@ -112,5 +112,12 @@ def _report(message: str, code: int) -> int:
 
 
 def _in_flags(message: str) -> str:
-    """Spell the library's advice about nulls as it is typed here."""
-    return re.sub(r'\bnulls="(\w+)"', r"--nulls \1", message)
+    """Spell the library's advice as it is typed here."""
+    message = re.sub(r'\bnulls="(\w+)"', r"--nulls \1", message)
+    message = re.sub(r"\bengine='(\w+)'", r"--engine \1", message)
+    return re.sub(r"\bitem=\[(.*?)\]", lambda found: _repeated("--item", found[1]), message)
+
+
+def _repeated(flag: str, listed: str) -> str:
+    """Turn 'a', 'b' into --item a --item b."""
+    return " ".join(f"{flag} {value.strip()}" for value in listed.replace("'", "").split(","))

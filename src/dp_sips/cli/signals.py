@@ -1,7 +1,7 @@
 """Signals that ask a process to end: Ctrl-C (SIGINT), SIGTERM, and SIGHUP of a closed terminal.
 
-Each of them unwinds the command as Ctrl-C does, so that temporaries and worker processes go. Signals
-that the process was started to ignore, as SIGHUP is under nohup, stay ignored.
+Each of them unwinds the command as Ctrl-C does, so that temporaries and worker processes are
+removed. Signals that the process was started to ignore, as SIGHUP is under nohup, stay ignored.
 """
 
 import signal
@@ -16,19 +16,24 @@ _SHELL_BASE: Final = 128
 _received: list[int] = []
 
 
+def quiet_at_signals() -> None:
+    """Let Ctrl-C end the process without a word, as the other signals do: nothing has begun."""
+    _handle(signal.SIG_DFL, instead_of=(signal.default_int_handler,))
+
+
 def unwind_at_signals() -> None:
     """Raise `KeyboardInterrupt` at each of the signals from now on."""
-    _handle(_raise)
+    _handle(_raise, instead_of=(signal.SIG_DFL,))
 
 
 def end_at_signals() -> None:
-    """Let signals end the process at once: all that was to be written is complete."""
-    _handle(signal.SIG_DFL, only=_raise)
+    """Let signals end the process at once, as there is nothing to clean up."""
+    _handle(signal.SIG_DFL, instead_of=(_raise,))
 
 
 def ignore_signals() -> None:
     """Let nothing interrupt the cleaning up."""
-    _handle(signal.SIG_IGN, only=_raise)
+    _handle(signal.SIG_IGN, instead_of=(_raise, signal.SIG_DFL))
 
 
 def received_code() -> int | None:
@@ -36,10 +41,9 @@ def received_code() -> int | None:
     return _SHELL_BASE + _received[0] if _received else None
 
 
-def _handle(handler: Any, only: Any = None) -> None:
+def _handle(handler: Any, instead_of: tuple[Any, ...]) -> None:
     for number in _ENDING:
-        current = signal.getsignal(number)
-        if current is only or (only is None and current is not signal.SIG_IGN):
+        if signal.getsignal(number) in instead_of:
             signal.signal(number, handler)
 
 

@@ -11,6 +11,7 @@ import pyarrow.types as kinds
 from dp_sips.errors import InputError
 from dp_sips.sources.columns import Columns
 from dp_sips.sources.looks import Look
+from dp_sips.sources.nesting import ShallowLines, check_nesting
 from dp_sips.sources.types import element, is_list
 
 BLOCK = 1 << 24
@@ -57,6 +58,7 @@ def _first_lines(path: Path, size: int) -> tuple[bytes, bool]:
 
 
 def _schema_of(path: Path, lines: bytes) -> pa.Schema:
+    check_nesting(lines, str(path))
     try:
         options = pajson.ReadOptions(block_size=max(len(lines), 1))
         return pajson.read_json(io.BytesIO(lines), read_options=options).schema
@@ -76,7 +78,7 @@ def _settled(kind: pa.DataType) -> pa.DataType:
 
 def _open(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     reader = pajson.open_json(
-        pa.input_stream(str(path), compression="detect"),
+        ShallowLines(pa.input_stream(str(path), compression="detect"), str(path)),
         read_options=pajson.ReadOptions(block_size=BLOCK),
         parse_options=pajson.ParseOptions(
             explicit_schema=schema, unexpected_field_behavior="ignore"

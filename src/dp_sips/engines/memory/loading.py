@@ -22,6 +22,7 @@ from dp_sips.errors import InputError
 from dp_sips.progress import Progress
 from dp_sips.room import check_room
 from dp_sips.sources import Source
+from dp_sips.sources.batches import ROWS
 
 T = TypeVar("T")
 
@@ -161,9 +162,13 @@ class _Repeats:
         self._last: Numbers = np.zeros(1 << 16, dtype=np.uint32)
         self._users: list[Numbers] = []
         self._lengths: list[Numbers] = []
+        self._unchecked = 0
 
     def add(self, batch: _Numbered) -> None:
-        check_room(self._needed(batch.distinct_items))
+        self._unchecked += len(batch.items)
+        if self._unchecked >= ROWS:
+            check_room(self._needed(batch.distinct_items))
+            self._unchecked = 0
         self._make_room(self._count + len(batch.items), batch.distinct_items)
         _check_room(self._column)
         users, starts = _user_runs(self._column, batch.users)
