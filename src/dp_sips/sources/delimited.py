@@ -16,6 +16,7 @@ from dp_sips.sources.utf8 import not_utf8
 BLOCK = 1 << 22
 _LONGEST_LOOK = 1 << 26
 _MISFIT = re.compile(r"In CSV column #(\d+): CSV conversion error to (.+?): (.*)", re.DOTALL)
+_ROW = re.compile(r"(?<=columns, got )(\d+):.*", re.DOTALL)
 _AS_TEXT = "read the columns as text with text=True (on the command line: --text)"
 
 
@@ -62,12 +63,17 @@ def _convert(names: list[str], schema: pa.Schema | None = None) -> pacsv.Convert
 
 def _open(path: Path, block: int, convert: pacsv.ConvertOptions) -> pacsv.CSVStreamingReader:
     tabs = ".tsv" in (suffix.lower() for suffix in path.suffixes[-2:])
-    return pacsv.open_csv(
-        pa.input_stream(str(path), compression="detect"),
-        read_options=pacsv.ReadOptions(block_size=block),
-        parse_options=pacsv.ParseOptions(delimiter="\t" if tabs else ",", newlines_in_values=True),
-        convert_options=convert,
-    )
+    parsing = pacsv.ParseOptions(delimiter="\t" if tabs else ",", newlines_in_values=True)
+    stream = pa.input_stream(str(path), compression="detect")
+    blocks = pacsv.ReadOptions(block_size=block)
+    try:
+        return pacsv.open_csv(stream, blocks, parsing, convert)
+    except pa.ArrowInvalid as error:
+        raise InputError(_without_row(path, str(error))) from error
+
+
+def _without_row(path: Path, message: str) -> str:
+    return f"{path} cannot be read: " + _ROW.sub(r"\1", message)
 
 
 def _misfit(path: Path, header: list[str], message: str) -> str:
@@ -76,7 +82,7 @@ def _misfit(path: Path, header: list[str], message: str) -> str:
         return f"{path} has a row of more than {BLOCK >> 20} MB: is a quote left open?"
     match = _MISFIT.match(message)
     if match is None:
-        return f"{path} cannot be read: {message}"
+        return _without_row(path, message)
     place, kind, rest = match.groups()
     name = header[int(place)]
     if "UTF8" in rest:

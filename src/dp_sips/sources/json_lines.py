@@ -11,7 +11,7 @@ import pyarrow.types as kinds
 from dp_sips.errors import InputError
 from dp_sips.sources.columns import Columns
 from dp_sips.sources.looks import Look
-from dp_sips.sources.nesting import ShallowLines, check_nesting
+from dp_sips.sources.nesting import check_nesting
 from dp_sips.sources.types import element, is_list
 
 BLOCK = 1 << 24
@@ -78,7 +78,7 @@ def _settled(kind: pa.DataType) -> pa.DataType:
 
 def _open(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     reader = pajson.open_json(
-        ShallowLines(pa.input_stream(str(path), compression="detect"), str(path)),
+        _Shallow(pa.input_stream(str(path), compression="detect"), str(path)),
         read_options=pajson.ReadOptions(block_size=BLOCK),
         parse_options=pajson.ParseOptions(
             explicit_schema=schema, unexpected_field_behavior="ignore"
@@ -86,6 +86,25 @@ def _open(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     )
     for batch in reader:
         yield batch.select(schema.names)
+
+
+class _Shallow(io.RawIOBase):
+    """A stream of JSON lines that fails where a line nests too deep."""
+
+    def __init__(self, stream: pa.NativeFile, label: str) -> None:
+        self._stream = stream
+        self._label = label
+        self._unended = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1, /) -> bytes:
+        content = bytes(self._stream.read(size))
+        lines = self._unended + content
+        check_nesting(lines, self._label)
+        self._unended = lines[lines.rfind(b"\n") + 1 :]
+        return content
 
 
 def _too_long(path: Path) -> str:

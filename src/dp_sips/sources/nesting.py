@@ -4,7 +4,6 @@ Its parser calls itself for each level: 20,000 levels overflow the stack, which 
 and far fewer take minutes, as each level costs more than the one before.
 """
 
-import io
 import re
 from typing import Final
 
@@ -15,27 +14,6 @@ from dp_sips.errors import InputError
 DEEPEST: Final = 64
 _TEXT: Final = re.compile(rb'"(?:[^"\\\n]|\\.)*+"')
 _OPENING, _CASE, _NEWLINE = ord("{"), ord("{") ^ ord("["), ord("\n")
-
-
-class ShallowLines(io.RawIOBase):
-    """A stream of JSON lines that is read through, and fails where a line nests too deep."""
-
-    def __init__(self, stream: io.RawIOBase, label: str) -> None:
-        self._stream = stream
-        self._label = label
-        self._unended = b""
-
-    def readable(self) -> bool:
-        """Whether this can be read."""
-        return True
-
-    def read(self, size: int = -1, /) -> bytes:
-        """Return up to `size` bytes, once every line that is in them is known to be shallow."""
-        content = bytes(self._stream.read(size))
-        lines = self._unended + content
-        check_nesting(lines, self._label)
-        self._unended = lines[lines.rfind(b"\n") + 1 :]
-        return content
 
 
 def check_nesting(lines: bytes, label: str) -> None:
