@@ -5,13 +5,14 @@ data would need, as that tells how many rows it has.
 """
 
 import errno
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from dp_sips.errors import OutOfMemoryError
+from dp_sips.errors import DpSipsError, OutOfMemoryError
 
 _CGROUPS: Final = Path("/sys/fs/cgroup")
 _GROUP_FILES: Final = {
@@ -24,9 +25,24 @@ _GROUP_FILES: Final = {
 }
 """Limit, use, and what of the use can be freed: of cgroups version 2, and of version 1."""
 _SYMPTOM: Final = re.compile(
-    "cannot allocate memory|failed to map segment|can't start new thread|out of memory",
+    "cannot allocate memory|failed to map segment|can't start new thread|"
+    "failed to launch worker thread",
     re.IGNORECASE,
 )
+
+
+_ADDRESSES: Final = (1 << 30) + (os.cpu_count() or 1) * (128 << 20)
+"""Bytes of address space below which the threads of Arrow and NumPy hang or abort."""
+
+
+def check_addresses() -> None:
+    """Refuse to begin under a limit on address space that libraries do not survive."""
+    limit = _address_limit()
+    if limit is not None and limit < _ADDRESSES:
+        raise OutOfMemoryError(
+            f"the limit on address space (ulimit -v) is {limit / 1e9:.1f} GB, and the least that "
+            f"Arrow and NumPy need here is {_ADDRESSES / 1e9:.1f} GB: raise it"
+        )
 
 
 def memory_limit() -> int | None:
@@ -35,15 +51,12 @@ def memory_limit() -> int | None:
 
 
 def memory_left() -> int | None:
-    """Return the bytes that this process may still ask for, where the system says."""
-    return min(
-        (
-            left
-            for left in (_machine("MemAvailable"), _group_left(), _address_left())
-            if left is not None
-        ),
-        default=None,
-    )
+    """Return the bytes that this process may still use, where the system says.
+
+    Not what is left of the address space: libraries reserve much more of that than they use.
+    """
+    left = (_machine("MemAvailable"), _group_left())
+    return min((known for known in left if known is not None), default=None)
 
 
 def check_room(needed: int) -> None:
@@ -67,14 +80,13 @@ def is_out_of_memory(error: BaseException) -> bool:
     """Whether this error means that memory ran out; libraries say so in many ways."""
     if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
         return True
-    return isinstance(error, ImportError | OSError | RuntimeError) and bool(
-        _SYMPTOM.search(str(error))
-    )
+    return not isinstance(error, DpSipsError) and bool(_SYMPTOM.search(str(error)))
 
 
 @contextmanager
 def clear_about_memory() -> Iterator[None]:
     """Turn what libraries raise when memory runs out into one clear error."""
+    check_addresses()
     try:
         yield
     except OutOfMemoryError:
@@ -128,14 +140,6 @@ def _address_limit() -> int | None:
         limit, _ = resource.getrlimit(resource.RLIMIT_AS)
         return None if limit == resource.RLIM_INFINITY else limit
     return None
-
-
-def _address_left() -> int | None:
-    limit, used = (
-        _address_limit(),
-        _number(Path("/proc/self/status"), r"^VmSize:\s+(\d+) kB", unit=1024),
-    )
-    return None if limit is None or used is None else max(0, limit - used)
 
 
 def _number(path: Path, pattern: str, unit: int = 1) -> int | None:

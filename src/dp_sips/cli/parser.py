@@ -20,6 +20,9 @@ COMMANDS: Final = {
     "demo": "select from a small generated data set, and explain the outcome",
 }
 
+READS_DATA: Final = ("select", "tokenize", "generate", "demo")
+"""Commands that need Arrow, and more memory than a plan."""
+
 _EXIT_CODES: Final = """\
 exit codes:
   0    done; an empty release is one, too
@@ -92,7 +95,7 @@ def _unexpected(word: str, words: list[str], parser: Parser) -> str:
     if action is not None and before[-1] != flag and type(action).__name__ == "_AppendAction":
         values = [*before[before.index(flag) + 1 :], word]
         repeated = " ".join(f"{flag} {value}" for value in values if not value.startswith("-"))
-        return f"unexpected {word!r}: repeat {flag}, which takes one {action.metavar}, as {repeated}"
+        return f"unexpected {word!r}: {flag} takes one {action.metavar}; repeat it, as {repeated}"
     return f"unexpected {word!r}: give such words together, before the flags"
 
 

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
 
-from dp_sips.cli.parser import COMMANDS, command_parser, parse, top_parser
+from dp_sips.cli.parser import COMMANDS, READS_DATA, command_parser, parse, top_parser
 from dp_sips.cli.signals import (
     ignore_signals,
     quiet_at_signals,
@@ -19,7 +19,7 @@ from dp_sips.cli.signals import (
 )
 from dp_sips.cli.streams import abandon, forgive_characters, leave, say
 from dp_sips.errors import DpSipsError, InputError, UsageError, did_you_mean
-from dp_sips.room import is_out_of_memory, out_of_memory
+from dp_sips.room import check_addresses, is_out_of_memory, out_of_memory
 from dp_sips.temporaries import discard_all
 
 DONE, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
@@ -82,6 +82,8 @@ def _run(argv: list[str], ready: Callable[[], None]) -> int:
     name, *words = argv or [""]
     try:
         if name in COMMANDS:
+            if name in READS_DATA:
+                check_addresses()
             # One command's imports are nothing to another: a plan needs no Arrow.
             command = import_module(f"dp_sips.cli.{name}")
             parser = command_parser(name)
