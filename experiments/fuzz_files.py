@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-SLOW: Final = 15.0
+SLOW: Final = 60.0
 """Seconds after which a mutant counts as one that hangs."""
 _ROWS: Final = 600
 _VALUE: Final = "VALUE"
