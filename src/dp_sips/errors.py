@@ -3,9 +3,10 @@
     DpSipsError
     ├── UsageError    a parameter is wrong: the message names the value and the fix
     ├── InputError    the data is wrong: a missing file or column, nulls, floats, a corrupt file
-    └── OutputError   the release could not be written; nothing half-written is left behind
+    ├── OutputError   the release could not be written; nothing half-written is left behind
+    └── OutOfMemoryError   there is not enough memory for the data
 
-The command line turns `UsageError` and `InputError` into exit code 2, and `OutputError` into 1: an
+The command line turns `UsageError` and `InputError` into exit code 2, and the others into 1: an
 output path that is known to be impossible before any data is read is a `UsageError`.
 """
 
@@ -29,6 +30,10 @@ class InputError(DpSipsError, ValueError):
 
 class OutputError(DpSipsError, OSError):
     """The release could not be written. No half-written file is left."""
+
+
+class OutOfMemoryError(DpSipsError, MemoryError):
+    """There is not enough memory for the data. Nothing was released."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

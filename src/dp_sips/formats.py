@@ -31,6 +31,8 @@ SUFFIXES: Final = {
 _COMPRESSIBLE: Final = ("csv", "jsonl", "txt")
 _LINES: Final = 1 << 16
 """Lines that are put together at a time."""
+_FORMULA: Final = r"\A([=+\-@\t\r])"
+"""How a cell begins that spreadsheets may run."""
 
 
 def format_of(path: Path, asked: str | None = None) -> str:
@@ -71,6 +73,19 @@ def plain_rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
     """Yield rows of integers, booleans, text and None, as JSON knows them."""
     for batch in _plain(table).to_batches(max_chunksize=_LINES):
         yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+
+def without_formulas(table: pa.Table) -> pa.Table:
+    """Put an apostrophe before text that a spreadsheet would take for a formula."""
+    columns = [_without_formulas(column) for column in _plain(table).columns]
+    names = _without_formulas(pa.chunked_array([table.column_names], pa.string())).to_pylist()
+    return pa.table(columns, names=names)
+
+
+def _without_formulas(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if not kinds.is_large_string(column.type) and not kinds.is_string(column.type):
+        return column
+    return pc.replace_substring_regex(column, _FORMULA, r"'\1")
 
 
 def _is_gzip(path: Path) -> bool:

@@ -12,6 +12,7 @@ from dp_sips.plan import Plan
 from dp_sips.plan import plan as make_plan
 from dp_sips.privacy.noise import Key
 from dp_sips.progress import Progress
+from dp_sips.room import clear_about_memory
 from dp_sips.selection import Selection
 from dp_sips.sorting import sorted_items
 from dp_sips.sources import open_source
@@ -19,6 +20,7 @@ from dp_sips.text import Words
 from dp_sips.validation import check_whole, refuse_unknown
 
 
+@clear_about_memory()
 def select_partitions(
     data: Any,
     *,

@@ -11,9 +11,12 @@ from dp_sips.plan import Plan
 from dp_sips.privacy.guarantee import Guarantee
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Selection:
     """The result of `select_partitions`: nothing in it says more than the items themselves.
+
+    A selection equals only itself; to compare what was released, compare the items, each kind of
+    table in its own way.
 
     Attributes:
         items: The released items, sorted, in the kind of table that came in.

@@ -10,14 +10,16 @@ import pyarrow.parquet as pq
 
 from dp_sips.errors import UsageError
 from dp_sips.formats import format_of
-from dp_sips.output import replacing
+from dp_sips.output import write_files
 from dp_sips.progress import Progress
+from dp_sips.room import clear_about_memory
 from dp_sips.sources import Source, open_source
 from dp_sips.sources.types import carried
 from dp_sips.sources.values import ANY_KIND, texts
 from dp_sips.text import Words
 
 
+@clear_about_memory()
 def write_tokens(
     data: Any,
     path: str | os.PathLike[str],
@@ -26,6 +28,7 @@ def write_tokens(
     item: Words,
     nulls: str = "error",
     types: Mapping[str, Any] | None = None,
+    overwrite: bool = True,
     progress: bool | None = None,
 ) -> None:
     """Write a Parquet file with one row for each word of each text; columns keep their names.
@@ -40,6 +43,7 @@ def write_tokens(
         item: `dp_sips.text.words("body")` or `dp_sips.text.ngrams("body", 5)`.
         nulls: "error", "drop" such rows, or "group" null texts as a null word.
         types: The types of columns by name, as `select_partitions` takes them.
+        overwrite: Whether to replace a file of that name; without, one that appears is an error.
         progress: Whether to show a progress bar on stderr; on a terminal unless told otherwise.
 
     Sensitive: the file holds every user's words, as the data does.
@@ -49,8 +53,7 @@ def write_tokens(
         raise UsageError(f"item must be dp_sips.text.words(…) or ngrams(…), got {item!r}")
     shown = Progress(show=progress)
     source = open_source(data, user=user, item=item, nulls=nulls, types=types, progress=shown)
-    with replacing(place) as sink:
-        _write(source, sink)
+    write_files({place: lambda sink: _write(source, sink)}, overwrite=overwrite)
 
 
 def check_tokens_path(path: str | os.PathLike[str]) -> Path:

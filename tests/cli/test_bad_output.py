@@ -74,7 +74,7 @@ def test_a_folder_without_permission(
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(os, "open", refuse)
     assert select("-o", tmp_path / "o.csv").refused("cannot be written: Permission denied")
 
 

@@ -7,7 +7,7 @@ import uuid
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dp_sips import OutputError, UsageError
-from dp_sips.output import check_output, replacing, write_items
+from dp_sips.output import Writer, check_output, write_files, write_items
 
 UUID = uuid.UUID(int=7)
 TYPES: dict[str, tuple[Any, str, Any]] = {
@@ -114,23 +114,23 @@ def test_any_failure_leaves_the_old_file(tmp_path: Path, failure: type[BaseExcep
     path = tmp_path / "o.csv"
     path.write_text("old")
 
-    def fail() -> None:
-        with replacing(path) as sink:
-            sink.write(b"half of")
-            raise failure
+    def fail(sink: BinaryIO) -> None:
+        sink.write(b"half of")
+        raise failure
 
     with pytest.raises(failure):
-        fail()
+        write_files({path: fail})
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 
 
+def full_disk(*_: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
 def test_a_full_disk_is_an_output_error(tmp_path: Path) -> None:
-    with (
-        pytest.raises(OutputError, match=r"o.csv could not be written: No space left"),
-        replacing(tmp_path / "o.csv"),
-    ):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    with pytest.raises(OutputError, match=r"o.csv could not be written: No space left"):
+        write_files({tmp_path / "o.csv": full_disk})
     assert list(tmp_path.iterdir()) == []
 
 
@@ -150,3 +150,119 @@ def test_a_dangling_link_to_nowhere_is_refused(tmp_path: Path) -> None:
     (tmp_path / "link.csv").symlink_to(tmp_path / "missing" / "o.csv")
     with pytest.raises(UsageError, match=r"there is no folder .*missing"):
         check_output(tmp_path / "link.csv")
+
+
+def write(text: str) -> Writer:
+    return lambda sink: sink.write(text.encode())
+
+
+@pytest.mark.parametrize("old", [True, False])
+@pytest.mark.parametrize("failing", [0, 1])
+def test_all_files_or_none(tmp_path: Path, failing: int, *, old: bool) -> None:
+    paths = [tmp_path / "a", tmp_path / "b"]
+    for path in paths if old else []:
+        path.write_text("old")
+    writers = dict(zip(paths, map(write, ("new a", "new b")), strict=True))
+    with pytest.raises(OutputError, match="No space left"):
+        write_files(writers | {paths[failing]: full_disk})
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == (
+        {"a": "old", "b": "old"} if old else {}
+    )
+    write_files(writers)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
+        "a": "new a",
+        "b": "new b",
+    }
+
+
+@pytest.mark.parametrize("old", [True, False])
+@pytest.mark.parametrize("links", [True, False])
+@pytest.mark.parametrize("failure", [OSError(errno.EIO, "Input/output error"), KeyboardInterrupt()])
+def test_a_rename_that_fails_undoes_the_one_before(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    failure: BaseException,
+    *,
+    old: bool,
+    links: bool,
+) -> None:
+    paths = [tmp_path / "a", tmp_path / "b"]
+    for path in paths if old else []:
+        path.write_text("old")
+    rename = Path.replace
+
+    def fail(self: Path, target: Path) -> Path:
+        renamed = rename(self, target)  # an interrupt can come right after it
+        if target == paths[1]:
+            raise failure
+        return renamed
+
+    monkeypatch.setattr(Path, "replace", fail)
+    if not links:
+        monkeypatch.setattr(Path, "hardlink_to", no_links)
+    with pytest.raises((OutputError, KeyboardInterrupt)):
+        write_files({path: write("new") for path in paths})
+    monkeypatch.undo()
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == (
+        {"a": "old", "b": "old"} if old else {}
+    )
+
+
+def no_links(*_: object) -> None:
+    raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_file_that_appears_is_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, links: bool
+) -> None:
+    if not links:
+        monkeypatch.setattr(Path, "hardlink_to", no_links)
+    first, path = tmp_path / "first", tmp_path / "o.csv"
+
+    def appear(sink: BinaryIO) -> None:
+        sink.write(b"ours")
+        path.write_text("theirs")
+
+    with pytest.raises(OutputError, match=r"o\.csv has appeared in the meantime.*--force"):
+        write_files({first: write("ours"), path: appear}, overwrite=False)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"o.csv": "theirs"}
+    path.unlink()
+    write_files({first: write("ours"), path: write("ours")}, overwrite=False)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
+        "first": "ours",
+        "o.csv": "ours",
+    }
+
+
+def test_nobody_else_can_read_what_is_being_written(tmp_path: Path) -> None:
+    modes = []
+
+    def look(sink: BinaryIO) -> None:
+        sink.write(b"data")
+        modes.extend(path.stat().st_mode & 0o777 for path in tmp_path.iterdir())
+
+    write_files({tmp_path / "o.csv": look})
+    assert modes == [0o600]
+
+
+def test_a_replaced_file_keeps_its_permissions(tmp_path: Path) -> None:
+    for mode in (0o600, 0o640, 0o666):
+        path = tmp_path / f"{mode:o}.csv"
+        path.touch()
+        path.chmod(mode)
+        write_items(pa.table({"item": ["x"]}), path)
+        assert path.stat().st_mode & 0o777 == mode
+
+
+def test_cells_that_a_spreadsheet_would_run(tmp_path: Path) -> None:
+    cells = ["=1+1", "+1", "-1", "@x", "\tx", "\r=x", "a=1", "", None, "'=1"]
+    table = pa.table({"=name": cells, "number": pa.array(range(-5, 5))})
+    write_items(table, tmp_path / "o.csv", escape_formulas=True)
+    shown = (tmp_path / "o.csv").read_bytes().decode()
+    assert shown == (
+        "'=name,number\n'=1+1,-5\n'+1,-4\n'-1,-3\n'@x,-2\n'\tx,-1\n\"'\r=x\",0\n"
+        'a=1,1\n"",2\n,3\n\'=1,4\n'
+    )
+    write_items(table, tmp_path / "plain.csv")
+    assert (tmp_path / "plain.csv").read_text().startswith("=name,number\n=1+1,")

@@ -4,10 +4,11 @@ import argparse
 from pathlib import Path
 
 from dp_sips.cli.parser import Parser
+from dp_sips.cli.signals import end_at_signals
 from dp_sips.cli.streams import say
 from dp_sips.errors import UsageError
 from dp_sips.formats import format_of
-from dp_sips.output import check_output, replacing
+from dp_sips.output import check_output, write_files
 from dp_sips.progress import Progress
 from dp_sips.synthetic import check_counts, write_synthetic
 
@@ -44,7 +45,11 @@ def run(args: argparse.Namespace) -> None:
     if format_of(path) != "parquet":
         raise UsageError(f"synthetic data is written as Parquet: name a .parquet file, not {path}")
     check_output(path, overwrite=args.force)
-    with replacing(path) as sink:
-        write_synthetic(sink, args.users, args.seed, Progress(show=False if args.quiet else None))
+    progress = Progress(show=False if args.quiet else None)
+    write_files(
+        {path: lambda sink: write_synthetic(sink, args.users, args.seed, progress)},
+        overwrite=args.force,
+    )
+    end_at_signals()
     if not args.quiet:
         say(f"Wrote the data of {args.users:,} generated users to {path}.")

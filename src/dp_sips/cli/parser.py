@@ -20,12 +20,15 @@ COMMANDS: Final = {
     "demo": "select from a small generated data set, and explain the outcome",
 }
 
+READS_DATA: Final = ("select", "tokenize", "generate", "demo")
+"""Commands that need Arrow, and more memory than a plan."""
+
 _EXIT_CODES: Final = """\
 exit codes:
   0    done; an empty release is one, too
   2    bad usage or bad input: nothing was written
   1    another failure, such as a full disk: nothing half-written is left
-  130  interrupted (Ctrl-C): nothing was written"""
+  130  interrupted (Ctrl-C; 143 by SIGTERM, 129 by SIGHUP): nothing was written"""
 
 
 class Parser(argparse.ArgumentParser):
@@ -42,6 +45,16 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise what argparse would print with the usage before it."""
         raise UsageError(f"{message} ({self.prog} --help explains)")
+
+    @property
+    def flags(self) -> dict[str, argparse.Action]:
+        """The flags that this parser knows, such as --user."""
+        return {flag: act for flag, act in self._option_string_actions.items() if "--" in flag}
+
+    @property
+    def positional(self) -> list[str]:
+        """The names of what is given without a flag, such as INPUT."""
+        return [str(action.metavar) for action in self._get_positional_actions()]
 
 
 def top_parser() -> Parser:
@@ -64,14 +77,26 @@ def command_parser(name: str) -> Parser:
 
 def parse(parser: Parser, words: list[str]) -> argparse.Namespace:
     """Parse the words after a command; of an unknown flag, say which one is meant."""
-    args, unknown = parser.parse_known_args(list(_joined(words)))
-    known = ["--" + name.replace("_", "-") for name in vars(args)]
+    joined = list(_joined(words))
+    args, unknown = parser.parse_known_args(joined)
     for word in unknown:
         if word.startswith("-"):
-            raise UsageError(_unknown_flag(word.split("=")[0], known))
+            raise UsageError(_unknown_flag(word.split("=")[0], parser))
     if unknown:
-        raise UsageError(f"unexpected {unknown[0]!r}: give such words together, before the flags")
+        raise UsageError(_unexpected(unknown[0], joined, parser))
     return args
+
+
+def _unexpected(word: str, words: list[str], parser: Parser) -> str:
+    """Say what to do about a word that no flag takes: repeat the flag before it, if that helps."""
+    before = words[: words.index(word)]
+    flag = next((earlier for earlier in reversed(before) if earlier.startswith("-")), "")
+    action = parser.flags.get(flag)
+    if action is not None and before[-1] != flag and type(action).__name__ == "_AppendAction":
+        values = [*before[before.index(flag) + 1 :], word]
+        repeated = " ".join(f"{flag} {value}" for value in values if not value.startswith("-"))
+        return f"unexpected {word!r}: {flag} takes one {action.metavar}; repeat it, as {repeated}"
+    return f"unexpected {word!r}: give such words together, before the flags"
 
 
 def _joined(words: list[str]) -> Iterator[str]:
@@ -95,10 +120,13 @@ def _is_negative(word: str) -> bool:
     return word.startswith("-")
 
 
-def _unknown_flag(flag: str, known: list[str]) -> str:
-    meant = FOREIGN.get(flag.lstrip("-").replace("-", "_"), "")
+def _unknown_flag(flag: str, parser: Parser) -> str:
+    name = flag.lstrip("-")
+    if name.upper() in parser.positional:
+        return f"unknown flag {flag}: {name.upper()} is given without a flag, before the others"
+    meant = FOREIGN.get(name.replace("-", "_"), "")
     # The library says mechanism=Sips(rounds=…) where the command line has --rounds.
     ours = "--" + re.sub(r".*\((\w+)=.*", r"\1", meant).replace("_", "-")
-    if ours in known:
+    if ours in parser.flags:
         return f"unknown flag {flag}: here it is called {ours}"
-    return f"unknown flag {flag}: {did_you_mean(flag, known)}"
+    return f"unknown flag {flag}: {did_you_mean(flag, parser.flags)}"

@@ -1,18 +1,26 @@
 """From the words of a command line to an exit code.
 
-0 is a release, an empty one too; 2 bad usage or bad input; 130 an interrupt (Ctrl-C); 1 any other
-failure. Every error is one line on stderr.
+0 is a release, an empty one too; 2 bad usage or bad input; 128 + n a signal that asked for the end
+(130 is Ctrl-C); 1 any other failure. Every error is one line on stderr.
 """
 
 import re
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 
-from dp_sips.cli.parser import COMMANDS, command_parser, parse, top_parser
+from dp_sips.cli.parser import COMMANDS, READS_DATA, command_parser, parse, top_parser
+from dp_sips.cli.signals import (
+    ignore_signals,
+    quiet_at_signals,
+    received_code,
+    unwind_at_signals,
+)
 from dp_sips.cli.streams import abandon, forgive_characters, leave, say
 from dp_sips.errors import DpSipsError, InputError, UsageError, did_you_mean
+from dp_sips.room import check_addresses, is_out_of_memory, out_of_memory
+from dp_sips.temporaries import discard_all
 
 DONE, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
 
@@ -20,51 +28,70 @@ DONE, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command, by default that of this process, and return its exit code."""
     if argv is not None:
-        return _guarded(list(argv))
+        return _guarded(list(argv), lambda: None)
+    quiet_at_signals()
     # Arrow is all that we use of PySpark's ways to Python.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
-    code = _guarded(sys.argv[1:])
+    code = _guarded(sys.argv[1:], unwind_at_signals)
+    ignore_signals()
     if code != DONE:
+        discard_all()
         # Arrow's threads may still be reading, and Python aborts when it ends beneath them.
         leave(code)
     return code
 
 
-def _guarded(argv: list[str]) -> int:
+def _guarded(argv: list[str], ready: Callable[[], None]) -> int:
     """Run one command; turn what it raises into a line on stderr and a code."""
     forgive_characters()
     try:
-        code = _run(argv)
+        code = _run(argv, ready)
         if sys.stdout is not None:
             sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader, such as head, has all that it wants.
-        abandon(sys.stdout)
-        code = DONE
-    except (UsageError, InputError) as error:
-        code = _report(str(error), WRONG)
-    except DpSipsError as error:
-        code = _report(str(error), FAILED)
-    except OSError as error:
-        # Files have errors of their own: this was stdout, such as one that leads to a full disk.
-        abandon(sys.stdout)
-        code = _report(f"stdout could not be written: {error.strerror or error}", FAILED)
-    except MemoryError:
-        code = _report("out of memory: nothing was released", FAILED)
-    except KeyboardInterrupt:
-        code = _report("interrupted: nothing was written", INTERRUPTED)
+    except BaseException as error:
+        known = _outcome(error)
+        if known is None:
+            raise
+        code = known
     return code
 
 
-def _run(argv: list[str]) -> int:
+def _outcome(error: BaseException) -> int | None:
+    """Say what went wrong, and return the exit code; `None` for what nobody foresaw."""
+    signalled = received_code()
+    if signalled or isinstance(error, KeyboardInterrupt):
+        # Whatever an interrupted import or library made of it, this is the cause.
+        return _report("interrupted: nothing was written", signalled or INTERRUPTED)
+    if isinstance(error, BrokenPipeError):
+        # The reader, such as head, has all that it wants.
+        abandon(sys.stdout)
+        return DONE
+    if isinstance(error, DpSipsError):
+        wrong = isinstance(error, UsageError | InputError)
+        return _report(str(error), WRONG if wrong else FAILED)
+    if is_out_of_memory(error):
+        return _report(out_of_memory(), FAILED)
+    if isinstance(error, OSError):
+        # Files have errors of their own: this was stdout, such as one that leads to a full disk.
+        abandon(sys.stdout)
+        return _report(f"stdout could not be written: {error.strerror or error}", FAILED)
+    return None
+
+
+def _run(argv: list[str], ready: Callable[[], None]) -> int:
     name, *words = argv or [""]
     try:
         if name in COMMANDS:
+            if name in READS_DATA:
+                check_addresses()
             # One command's imports are nothing to another: a plan needs no Arrow.
             command = import_module(f"dp_sips.cli.{name}")
             parser = command_parser(name)
             command.configure(parser)
-            command.run(parse(parser, words))
+            args = parse(parser, words)
+            # Not before: interrupted imports end in anything, and there is nothing to clean up yet.
+            ready()
+            command.run(args)
             return DONE
         return _without_command(argv)
     except SystemExit as stop:  # argparse has shown the help or the version
@@ -87,5 +114,12 @@ def _report(message: str, code: int) -> int:
 
 
 def _in_flags(message: str) -> str:
-    """Spell the library's advice about nulls as it is typed here."""
-    return re.sub(r'\bnulls="(\w+)"', r"--nulls \1", message)
+    """Spell the library's advice as it is typed here."""
+    message = re.sub(r'\bnulls="(\w+)"', r"--nulls \1", message)
+    message = re.sub(r"\bengine='(\w+)'", r"--engine \1", message)
+    return re.sub(r"\bitem=\[(.*?)\]", lambda found: _repeated("--item", found[1]), message)
+
+
+def _repeated(flag: str, listed: str) -> str:
+    """Turn 'a', 'b' into --item a --item b."""
+    return " ".join(f"{flag} {value.strip()}" for value in listed.replace("'", "").split(","))

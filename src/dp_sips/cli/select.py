@@ -1,21 +1,28 @@
 """dp-sips select: release the items of a data set."""
 
 import argparse
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from dp_sips.cli.flags import add_mechanism, add_privacy, add_types, mechanism, types
 from dp_sips.cli.histogram import read_histogram
 from dp_sips.cli.parser import Parser
+from dp_sips.cli.signals import end_at_signals
 from dp_sips.cli.streams import emit_json, say, stdout
 from dp_sips.cli.summary import summary
 from dp_sips.engines import find_engine
 from dp_sips.engines.base import Engine
 from dp_sips.engines.memory import MemoryEngine
 from dp_sips.errors import UsageError
-from dp_sips.formats import WRITERS, check_columns, format_of, plain_rows, write_table
-from dp_sips.output import check_output, replacing
+from dp_sips.formats import (
+    WRITERS,
+    check_columns,
+    format_of,
+    plain_rows,
+    without_formulas,
+    write_table,
+)
+from dp_sips.output import Writer, check_output, write_files
 from dp_sips.select import select_partitions
 from dp_sips.selection import Selection
 from dp_sips.sources import open_source
@@ -69,6 +76,7 @@ def run(args: argparse.Namespace) -> None:
         progress=False if args.quiet else None,
     )
     _write_files(selection, args)
+    end_at_signals()
     _write_stdout(selection, args)
     if not args.quiet:
         say(summary(selection, args.output))
@@ -118,6 +126,11 @@ def _add_output(parser: Parser) -> None:
     group.add_argument(
         "--format", metavar="NAME", help=f"{', '.join(WRITERS)} (default: by suffix, else csv)"
     )
+    group.add_argument(
+        "--escape-formulas",
+        action="store_true",
+        help="in CSV, put an apostrophe before text that a spreadsheet takes for a formula",
+    )
     group.add_argument("--certificate", metavar="FILE", help="write the public facts as JSON")
     group.add_argument("--json", action="store_true", help="print items and certificate as JSON")
     group.add_argument("--force", action="store_true", help="replace existing output files")
@@ -163,6 +176,8 @@ def _check_words(args: argparse.Namespace) -> None:
 def _check_outputs(args: argparse.Namespace) -> None:
     kind = format_of(Path(args.output or "stdout"), args.format or _default_format(args))
     check_columns(kind, len(args.item))
+    if args.escape_formulas and kind != "csv":
+        raise UsageError(f"--escape-formulas is for CSV, and the format is {kind}: leave it out")
     if args.json or not args.output:
         stdout()  # or say that it is closed
     local = [place for place in args.input if "://" not in place]  # s3:// is Spark's to find
@@ -192,15 +207,20 @@ def _engine(args: argparse.Namespace) -> str | Engine:
 
 
 def _write_files(selection: Selection, args: argparse.Namespace) -> None:
-    """Write the files that were asked for; all of them are complete before one gets its name."""
-    with ExitStack() as files:
-        if args.certificate:
-            sink = files.enter_context(replacing(Path(args.certificate)))
-            sink.write(selection.to_json().encode() + b"\n")
-        if args.output:
-            path = Path(args.output)
-            sink = files.enter_context(replacing(path))
-            write_table(selection.items, sink, path, format_of(path, args.format))
+    """Write the files that were asked for: all of them, or none."""
+    writers: dict[Path, Writer] = {}
+    if args.output:
+        path, items = Path(args.output), _shown(selection.items, args)
+        kind = format_of(path, args.format)
+        writers[path] = lambda sink: write_table(items, sink, path, kind)
+    if args.certificate:
+        content = selection.to_json().encode() + b"\n"
+        writers[Path(args.certificate)] = lambda sink: sink.write(content)
+    write_files(writers, overwrite=args.force)
+
+
+def _shown(items: Any, args: argparse.Namespace) -> Any:
+    return without_formulas(items) if args.escape_formulas else items
 
 
 def _write_stdout(selection: Selection, args: argparse.Namespace) -> None:
@@ -208,7 +228,7 @@ def _write_stdout(selection: Selection, args: argparse.Namespace) -> None:
         shown = {"output": args.output} if args.output else {"items": _listed(selection.items)}
         emit_json(shown | {"certificate": selection.certificate})
     elif not args.output:
-        WRITERS[args.format or "csv"](selection.items, stdout().buffer)
+        WRITERS[args.format or "csv"](_shown(selection.items, args), stdout().buffer)
         stdout().buffer.flush()
 
 

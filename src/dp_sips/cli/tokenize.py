@@ -4,6 +4,7 @@ import argparse
 
 from dp_sips.cli.flags import add_types, types
 from dp_sips.cli.parser import Parser
+from dp_sips.cli.signals import end_at_signals
 from dp_sips.cli.streams import say
 from dp_sips.errors import UsageError
 from dp_sips.output import check_output
@@ -71,7 +72,9 @@ def run(args: argparse.Namespace) -> None:
         item=item,
         nulls=args.nulls,
         types=types(args),
+        overwrite=args.force,
         progress=False if args.quiet else None,
     )
+    end_at_signals()
     if not args.quiet:
         say(f"Wrote the words to {path}.")

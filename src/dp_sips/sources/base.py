@@ -9,8 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from dp_sips.errors import InputError, UsageError
+from dp_sips.room import is_out_of_memory
 from dp_sips.sources.batches import cut, exploded, plain_nulls, settle_nulls
 from dp_sips.sources.declared import as_declared
+from dp_sips.sources.intact import IntactCheck
 from dp_sips.sources.types import carried, element, from_carried, to_carried
 from dp_sips.sources.utf8 import Utf8Check
 from dp_sips.sources.values import AnyKind, describe, encode, python_values
@@ -29,6 +31,14 @@ class Part:
     label: str
     read: Callable[[], Iterable[pa.RecordBatch]]
     schema: pa.Schema | None = None
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Read the batches; whatever is wrong with them is an `InputError` that names the part."""
+        check = IntactCheck(self.label)
+        with reading(self.label):
+            for batch in self.read():
+                check(batch)
+                yield batch
 
 
 @dataclass(frozen=True)
@@ -143,7 +153,7 @@ class Source:
         check = Utf8Check()
         for part in self.feed.parts:
             with reading(part.label):
-                for raw in part.read():
+                for raw in part.batches():
                     for piece in cut(raw):
                         if piece.num_rows:
                             yield from self._finished(piece, part, check)
@@ -186,20 +196,23 @@ def reading(label: str) -> Iterator[None]:
     """
     try:
         yield
-    except InputError:
+    except (InputError, MemoryError):
         raise
+    except UnicodeError as error:
+        raise InputError(f"{label} has text that is not UTF-8: convert it first") from error
     except PermissionError as error:
         raise InputError(f"{label} cannot be read: permission denied") from error
-    except OSError as error:
-        raise InputError(f"{label} cannot be read: {error.strerror or error}") from error
-    except pa.ArrowException as error:
-        raise InputError(
-            f"{label} cannot be read: it is damaged, or not what it seems ({_name(error)})"
-        ) from None
+    except (pa.ArrowException, OSError) as error:
+        if is_out_of_memory(error):
+            raise
+        raise InputError(f"{label} cannot be read: {_reason(error)}") from None
 
 
-def _name(error: Exception) -> str:
-    return type(error).__name__
+def _reason(error: Exception) -> str:
+    """Say what went wrong without Arrow's words."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return f"it is damaged, or not what it seems ({type(error).__name__})"
 
 
 def single_use(stream: Iterable[pa.RecordBatch], label: str) -> Callable[[], Any]:

@@ -1,7 +1,7 @@
 """Which columns of a table are the user and the item."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,7 +76,7 @@ class Columns:
         user = self._required(counts, label)
         for name in (user, *self.items):
             if name not in counts:
-                hint = did_you_mean(name, map(str, counts))
+                hint = _several(name, counts) or did_you_mean(name, map(str, counts))
                 raise InputError(f"no column {name!r} in {label}: {hint}")
             if counts[name] > 1:
                 raise InputError(f"{label} has {counts[name]} columns {name!r}: rename one of them")
@@ -88,3 +88,11 @@ class Columns:
             shown = ", ".join(repr(str(name)) for name in known)
             raise UsageError(f"{missing}= must name a column of {label}; it has {shown or 'none'}")
         return self.user
+
+
+def _several(name: str, known: Container[object]) -> str:
+    """Say how to name several columns, if this is their names with commas between them."""
+    names = [part.strip() for part in name.split(",")]
+    if len(names) == 1 or not all(part in known for part in names):
+        return ""
+    return f"several columns are named one by one, as item={names}"

@@ -1,4 +1,7 @@
-"""Arrow IPC files, in the file format (also called Feather) and the stream format."""
+"""Arrow IPC files, in the file format (also called Feather) and the stream format.
+
+They are read, not mapped into memory: docs/decisions/007-no-memory-map.md.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,18 +30,18 @@ def _is_file(path: Path) -> bool:
 
 
 def _schema(path: Path) -> pa.Schema:
-    with pa.memory_map(str(path)) as file:
+    with pa.OSFile(str(path)) as file:
         opener = pa.ipc.open_file if _is_file(path) else pa.ipc.open_stream
         return opener(file).schema
 
 
 def _read_file(path: Path, options: pa.ipc.IpcReadOptions) -> Iterator[pa.RecordBatch]:
-    with pa.memory_map(str(path)) as file:
+    with pa.OSFile(str(path)) as file:
         reader = pa.ipc.open_file(file, options=options)
         for i in range(reader.num_record_batches):
             yield reader.get_batch(i)
 
 
 def _read_stream(path: Path, options: pa.ipc.IpcReadOptions) -> Iterator[pa.RecordBatch]:
-    with pa.memory_map(str(path)) as file:
+    with pa.OSFile(str(path)) as file:
         yield from pa.ipc.open_stream(file, options=options)

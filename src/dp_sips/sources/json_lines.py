@@ -19,6 +19,7 @@ import pyarrow.json as pajson
 from dp_sips.errors import InputError
 from dp_sips.sources.columns import Columns
 from dp_sips.sources.looks import Look
+from dp_sips.sources.nesting import check_nesting
 from dp_sips.sources.types import is_list
 from dp_sips.sources.utf8 import Utf8Check
 from dp_sips.sources.values import ANY_KIND, encode_array, encode_items
@@ -93,6 +94,7 @@ class Parser:
 
     def __call__(self, block: bytes) -> pa.RecordBatch:
         """Return the needed fields of the block's lines."""
+        check_nesting(block, self._label)
         columns = (self._by_arrow(block) if block.strip() else None) or self._by_python(block)
         return pa.RecordBatch.from_arrays(columns, names=self._schema.names)
 

@@ -1,4 +1,4 @@
-"""Parquet files."""
+"""Parquet files. They are read, not mapped into memory: docs/decisions/007-no-memory-map.md."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,7 +32,6 @@ def look(path: Path, columns: Columns) -> Look:
         with pq.ParquetFile(
             path,
             pre_buffer=True,
-            memory_map=True,
             read_dictionary=texts,
             page_checksum_verification=True,
         ) as file:

@@ -79,7 +79,7 @@ def _pieces(source: Source) -> Iterator[tuple[pa.Array, pa.Array]]:
     check = Utf8Check()
     for part in source.feed.parts:
         with reading(part.label):
-            for batch in part.read():
+            for batch in part.batches():
                 rows = _BYTES * batch.num_rows // max(batch.nbytes, 1)
                 for piece in cut(batch, min(max(rows, 1), ROWS)):
                     users, texts = (source.carry(c, n, part) for n, c in enumerate(piece.columns))

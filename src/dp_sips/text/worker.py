@@ -1,6 +1,5 @@
 """A process that takes texts apart: arrays of texts come in on stdin, lists of tokens go out."""
 
-import signal
 import sys
 from contextlib import suppress
 
@@ -10,8 +9,6 @@ from dp_sips.text.workers import receive, send
 
 def main() -> None:
     """Answer until the input ends."""
-    # Ctrl-C is for the process that started this one, and that then ends this one.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     longest = int(sys.argv[1])
     with suppress(BrokenPipeError):
         while (texts := receive(sys.stdin.buffer)) is not None:

@@ -67,7 +67,10 @@ class _Worker:
         argv = [sys.executable, "-m", "dp_sips.text.worker", str(longest)]
         env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         pipe = subprocess.PIPE
-        self._process: Any = subprocess.Popen(argv, env=env, stdin=pipe, stdout=pipe)  # noqa: S603
+        # In a group of its own: Ctrl-C is for this process, which then ends that one.
+        self._process: Any = subprocess.Popen(  # noqa: S603
+            argv, env=env, stdin=pipe, stdout=pipe, process_group=0
+        )
 
     def ask(self, texts: pa.Array) -> pa.Array:
         send(self._process.stdin, texts)

@@ -20,11 +20,19 @@ from dp_sips.engines.memory import folds, kernels
 from dp_sips.engines.memory.numbering import Column, IntegerColumn, Numbers, integer_rows
 from dp_sips.errors import InputError
 from dp_sips.progress import Progress
+from dp_sips.room import check_room
 from dp_sips.sources import Source
+from dp_sips.sources.batches import ROWS
 
 T = TypeVar("T")
 
 _MOST_VALUES = 2**32 - 2**20
+_MOST_FORESEEN = 1 << 28
+"""Pairs to ask memory for before any is read: beyond, growing in place costs nothing."""
+_USER_BYTES, _ITEM_BYTES = 16, 18
+"""What a round needs of each user (size and end) and item (a histogram, evidence, two flags)."""
+_WORKING_SPACE = 1 << 27
+"""Bytes for batches on their way, and for what libraries set aside."""
 _NONE: Numbers = np.empty(0, dtype=np.uint32)
 
 
@@ -54,7 +62,7 @@ def load_sets(
 ) -> UserSets:
     """Read the source, number both columns, and return the distinct pairs, grouped by user."""
     rows = source.rows()
-    layout = (_Counts if repeats else _Repeats)(users, rows or 1 << 20)
+    layout = (_Counts if repeats else _Repeats)(users, min(rows or 1 << 20, _MOST_FORESEEN))
     with progress.bar("reading, encoding", rows) as bar:
         stopped = threading.Event()
         try:
@@ -154,13 +162,28 @@ class _Repeats:
         self._last: Numbers = np.zeros(1 << 16, dtype=np.uint32)
         self._users: list[Numbers] = []
         self._lengths: list[Numbers] = []
+        self._unchecked = 0
 
     def add(self, batch: _Numbered) -> None:
+        self._unchecked += len(batch.items)
+        if self._unchecked >= ROWS:
+            check_room(self._needed(batch.distinct_items))
+            self._unchecked = 0
         self._make_room(self._count + len(batch.items), batch.distinct_items)
         _check_room(self._column)
         users, starts = _user_runs(self._column, batch.users)
         self._users.append(users)
         self._lengths.append(self._keep(users, starts, batch.items, _NONE))
+
+    def _needed(self, distinct_items: int) -> int:
+        """Return the bytes that it takes, at the least, to lay out what was read and run rounds."""
+        runs = sum(map(len, self._users))
+        return (
+            _WORKING_SPACE
+            + 8 * runs
+            + _USER_BYTES * self._column.size()
+            + _ITEM_BYTES * distinct_items
+        )
 
     def sets(self) -> UserSets:
         """Return the pairs by user; where a user's rows were scattered, gather them first."""
