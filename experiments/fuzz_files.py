@@ -15,6 +15,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Timer
@@ -231,10 +232,12 @@ class Reader:
         """End the process."""
         if self._process is not None:
             self._process.kill()
-            self._process.communicate()
+            with suppress(BrokenPipeError):
+                self._process.communicate()
 
     def _running(self) -> Any:
         if self._process is None or self._process.poll() is not None:
+            self.close()
             pipe = subprocess.PIPE
             limited = f"import resource; resource.setrlimit(resource.RLIMIT_AS, ({_LIMIT},) * 2)"
             self._process = subprocess.Popen(  # noqa: S603
