@@ -152,13 +152,15 @@ def _flip_bit(damaged: bytearray, rng: np.random.Generator) -> None:
 
 def _set_byte(damaged: bytearray, rng: np.random.Generator) -> None:
     if damaged:
-        damaged[_place(damaged, rng)] = int(rng.choice([0, 1, 0x7F, 0x80, 0xFF, rng.integers(256)]))
+        damaged[_place(damaged, rng)] = int(
+            rng.choice([0, 1, 0x7F, 0x80, 0xFF, int(rng.integers(256))])
+        )
 
 
 def _set_word(damaged: bytearray, rng: np.random.Generator) -> None:
     """Put a number where an offset, a size or an index may be."""
     place = _place(damaged, rng) & ~3
-    number = int(rng.choice([-1, 2**31 - 1, -(2**31), 600, 601, 2**16, rng.integers(-99, 9999)]))
+    number = int(rng.choice([-1, 2**31 - 1, -(2**31), 600, 601, 2**16, int(rng.integers(9999))]))
     damaged[place : place + 4] = number.to_bytes(4, "little", signed=True)
 
 

@@ -253,6 +253,7 @@ class TestSurface:
             "Mad",
             "Mad2R",
             "MemoryEngine",
+            "OutOfMemoryError",
             "OutputError",
             "Plan",
             "PolicyLaplace",
