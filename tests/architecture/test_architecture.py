@@ -326,6 +326,7 @@ class TestSurface:
             "Mad",
             "Mad2R",
             "MemoryEngine",
+            "OutOfMemoryError",
             "OutputError",
             "Plan",
             "PolicyLaplace",
