@@ -69,6 +69,8 @@ def _open(path: Path, block: int, convert: pacsv.ConvertOptions) -> pacsv.CSVStr
     try:
         return pacsv.open_csv(stream, blocks, parsing, convert)
     except pa.ArrowInvalid as error:
+        if not _ROW.search(str(error)):
+            raise
         raise InputError(_without_row(path, str(error))) from error
 
 
