@@ -323,6 +323,7 @@ class TestSurface:
             "InputError",
             "Mad",
             "Mad2R",
+            "Matching",
             "MemoryEngine",
             "OutputError",
             "Plan",

@@ -1,0 +1,192 @@
+"""Who is seated where, over sets as arrays: the lists, the turns, and the compiled loop.
+
+Most items have fewer holders than seats, so that nobody is ever turned away there. A user's list ends at
+the first of them, which leaves a small part of the pairs to settle.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_sips.engines.memory import settling
+from dp_sips.engines.memory.loading import UserSets, cuts
+from dp_sips.engines.memory.numbering import Numbers
+from dp_sips.privacy import bounding
+from dp_sips.privacy.arrays import Blocks, Bools, Weights, Words
+from dp_sips.privacy.weights import UNIT
+
+_CONTESTED = np.uint64(1)
+_MOST = np.iinfo(np.uint16).max
+
+
+@dataclass(frozen=True)
+class Seating:
+    """How many seats and spare seats an item has, how often users go over their lists, and Δ0."""
+
+    seats: int
+    spare: int
+    laps: int
+    max_items: int
+
+
+@dataclass(frozen=True)
+class Items:
+    """What settling asks about items, by their numbers.
+
+    Attributes:
+        words: `bounding.precedence` of each; `settling.GONE` where an item is in nobody's set.
+        holders: How many users hold each.
+        blocks: Returns the blocks of some of them.
+    """
+
+    words: Words
+    holders: NDArray[np.uint64]
+    blocks: Callable[[NDArray[Any]], Blocks]
+
+
+@dataclass(frozen=True)
+class Lists:
+    """Users' lists: the list of user u is listed[begins[u] : begins[u] + lengths[u]].
+
+    Attributes:
+        listed: Numbers of contested items.
+        sizes: How long the whole lists are.
+        lasts: The item at which a user's list ends, as nobody is turned away there.
+        tied: Whether a list is still to be made, because words alone do not say the order.
+    """
+
+    listed: Numbers
+    begins: NDArray[np.uint64]
+    lengths: Numbers
+    sizes: Numbers
+    lasts: Numbers
+    tied: NDArray[np.uint8]
+
+    @classmethod
+    def empty(cls, users: int, pairs: int) -> "Lists":
+        """Make room."""
+        lengths, sizes, lasts = (np.empty(users, dtype=np.uint32) for _ in range(3))
+        begins, tied = np.empty(users, dtype=np.uint64), np.empty(users, dtype=np.uint8)
+        return cls(np.empty(pairs, dtype=np.uint32), begins, lengths, sizes, lasts, tied)
+
+
+def settle(
+    sets: UserSets,
+    items: Items,
+    turns: Callable[[NDArray[Any]], Numbers],
+    seating: Seating,
+    pool: Executor,
+    threads: int,
+) -> Weights:
+    """Return how many users are seated at each item; takes over the items' `holders` and words.
+
+    `turns` orders some of the users, given by their numbers.
+    """
+    contested = items.holders > seating.seats
+    desks = np.flatnonzero(contested)
+    np.bitwise_or(items.words, _CONTESTED, out=items.words, where=contested)
+    numbers = np.empty(len(contested), dtype=np.uint32)
+    numbers[desks] = np.arange(len(desks), dtype=np.uint32)
+    lists = _arranged(sets, items, numbers, seating.max_items, pool, threads)
+
+    weights = items.holders
+    weights.fill(0)
+    weights[desks] = _seated(lists, turns, seating, len(desks), weights)
+    return weights
+
+
+def _arranged(
+    sets: UserSets, items: Items, numbers: Numbers, max_items: int, pool: Executor, threads: int
+) -> Lists:
+    lists = Lists.empty(len(sets.ends), len(sets.items))
+
+    def work(first: int, stop: int) -> None:
+        settling.arrange(
+            sets.items,
+            sets.ends,
+            items.words,
+            numbers,
+            max_items,
+            first,
+            stop,
+            lists.listed,
+            lists.begins,
+            lists.lengths,
+            lists.sizes,
+            lists.lasts,
+            lists.tied,
+        )
+
+    list(pool.map(work, *zip(*cuts(sets.ends, 8 * threads), strict=True)))
+    for user in np.flatnonzero(lists.tied):
+        _untie(lists, int(user), _counted(sets, int(user), items.words, max_items), items, numbers)
+    return lists
+
+
+def _counted(sets: UserSets, user: int, words: Words, max_items: int) -> Numbers:
+    mine = sets.items[int(sets.ends[user - 1]) if user else 0 : int(sets.ends[user])]
+    return mine[words[mine] != settling.GONE][:max_items]
+
+
+def _untie(lists: Lists, user: int, mine: Numbers, items: Items, numbers: Numbers) -> None:
+    """Make the list of one user, some of whose items have the same word."""
+    words = items.words[mine]
+    mine = mine[bounding.in_precedence(words & ~_CONTESTED, items.blocks(mine))]
+    free = np.flatnonzero(~_is_contested(items.words[mine]))
+    length = int(free[0]) if len(free) else len(mine)
+    begin = int(lists.begins[user])
+    lists.listed[begin : begin + length] = numbers[mine[:length]]
+    lists.lengths[user] = length
+    lists.lasts[user] = mine[length] if len(free) else settling.NOWHERE
+
+
+def _is_contested(words: Words) -> Bools:
+    return (words & _CONTESTED).astype(np.bool_)
+
+
+def _seated(
+    lists: Lists,
+    turns: Callable[[NDArray[Any]], Numbers],
+    seating: Seating,
+    desks: int,
+    weights: Weights,
+) -> Weights:
+    """Return the weights of contested items; those of the others are added to `weights`."""
+    at_once = (lists.lengths == 0) & (lists.lasts != settling.NOWHERE)
+    settling.count(lists.lasts[at_once], weights, UNIT)
+    asking = np.flatnonzero(lists.lengths)
+    users = asking[turns(asking)].astype(np.uint32)
+    keys = np.empty(desks * (seating.seats + seating.spare), dtype=np.uint64)
+    bars = np.full(2 * desks, np.iinfo(np.uint64).max, dtype=np.uint64)
+    seated = np.zeros(2 * desks, dtype=np.uint32)
+    settling.settle(
+        lists.listed,
+        lists.begins,
+        lists.lengths,
+        lists.sizes,
+        lists.lasts,
+        users,
+        _schedule(lists.sizes[users]),
+        seating.seats,
+        seating.spare,
+        seating.laps,
+        keys,
+        bars,
+        seated,
+        weights,
+        UNIT,
+    )
+    return (seated[:desks] + seated[desks:]).astype(np.uint64) * np.uint64(UNIT)
+
+
+def _schedule(sizes: Numbers) -> Numbers:
+    """Return turns in the order in which users come in: any will do, and short lists first is fast.
+
+    Their keys are the better ones, so fewer users are turned away later.
+    """
+    few = np.minimum(sizes, _MOST).astype(np.uint16)
+    return np.argsort(few, kind="stable").astype(np.uint32)

@@ -1,0 +1,226 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Compiled matching: users' lists, and who is seated where (mechanisms/matching.py has the theorem).
+
+A key is 64 bits: 4 count the laps left, 28 the requests left in this lap, and 32 are the user's turn,
+which makes keys distinct and says whose they are. An item keeps the least keys: they stand in a
+heap with the worst on top, where the next request looks first.
+"""
+
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc, qsort
+
+from dp_sips.engines.memory.mixing cimport DP_PREFETCH
+
+cdef enum:
+    AHEAD = 16  # items whose words are fetched ahead of their turn
+    NEXT = 8  # users who are fetched ahead of theirs
+    FEW = 24  # items that are sorted by insertion
+    LAP_SHIFT = 60
+    LEFT_SHIFT = 32
+
+GONE = 0xFFFFFFFFFFFFFFFF
+"""The word of an item that is in nobody's set any more."""
+
+NOWHERE = 0xFFFFFFFF
+"""The last item of a list that has none."""
+
+cdef uint64_t NO_WORD = 0xFFFFFFFFFFFFFFFF
+cdef uint32_t NO_ITEM = 0xFFFFFFFF
+
+
+cdef struct Entry:
+    uint64_t word
+    uint32_t item
+
+
+cdef int compare(const void *one, const void *other) noexcept nogil:
+    cdef uint64_t a = (<const Entry *>one).word, b = (<const Entry *>other).word
+    return (a > b) - (a < b)
+
+
+cdef void sort(Entry *entries, Py_ssize_t count) noexcept nogil:
+    cdef Py_ssize_t i, j
+    cdef Entry one
+    if count > FEW:
+        qsort(entries, count, sizeof(Entry), compare)
+        return
+    for i in range(1, count):
+        one = entries[i]
+        j = i
+        while j > 0 and entries[j - 1].word > one.word:
+            entries[j] = entries[j - 1]
+            j -= 1
+        entries[j] = one
+
+
+def arrange(
+    const uint32_t[::1] items, const uint64_t[::1] ends, const uint64_t[::1] words,
+    const uint32_t[::1] numbers, uint64_t max_items, Py_ssize_t first, Py_ssize_t stop,
+    uint32_t[::1] listed, uint64_t[::1] begins, uint32_t[::1] lengths, uint32_t[::1] sizes,
+    uint32_t[::1] lasts, uint8_t[::1] tied,
+):
+    """Make the lists of the users in [first, stop), as far as they can ever get on them.
+
+    The last bit of an item's word says whether it may be full. Who asks an item that never is stays
+    there, so a list is the numbers of the items before the first of that kind, in the order of their
+    words, and that one is the user's last. `sizes` is how many items count. Two equal words that
+    matter make a user tied: its list has room for all of them, and is to be made otherwise.
+    """
+    cdef Py_ssize_t user, i, count, kept, pairs = items.shape[0]
+    cdef uint64_t word, bound, size, longest = 0, start, at = ends[first - 1] if first else 0
+    cdef uint32_t item, last
+    cdef bint tie
+    cdef Entry *entries
+    for user in range(first, stop):
+        longest = max(longest, ends[user] - (ends[user - 1] if user else 0))
+    entries = <Entry *>malloc((longest + 1) * sizeof(Entry))
+    if entries == NULL:
+        raise MemoryError
+    with nogil:
+        for user in range(first, stop):
+            start = ends[user - 1] if user else 0
+            count, size, bound, last, tie = 0, 0, NO_WORD, NO_ITEM, False
+            for i in range(<Py_ssize_t>start, <Py_ssize_t>ends[user]):
+                if i + AHEAD < pairs:
+                    DP_PREFETCH(&words[items[i + AHEAD]])
+                item = items[i]
+                word = words[item]
+                if word == NO_WORD:
+                    continue
+                if word & 1:
+                    if word <= bound | 1:
+                        entries[count].word = word
+                        entries[count].item = item
+                        count += 1
+                elif word < bound:
+                    bound, last, tie = word, item, False
+                elif word == bound:
+                    tie = True
+                size += 1
+                if size == max_items:
+                    break
+            kept = 0
+            for i in range(count):
+                if entries[i].word <= bound | 1:
+                    tie = tie or entries[i].word == bound | 1
+                    entries[kept] = entries[i]
+                    kept += 1
+            sort(entries, kept)
+            for i in range(kept):
+                tie = tie or (i and entries[i].word == entries[i - 1].word)
+                listed[at + i] = numbers[entries[i].item]
+            begins[user] = at
+            lengths[user] = kept
+            sizes[user] = size
+            lasts[user] = last
+            tied[user] = tie
+            at += kept
+    free(entries)
+
+
+def count(const uint32_t[::1] items, uint64_t[::1] weights, uint64_t unit):
+    """Add a unit to the weight of each item as often as it occurs."""
+    cdef Py_ssize_t i, rows = items.shape[0]
+    with nogil:
+        for i in range(rows):
+            if i + AHEAD < rows:
+                DP_PREFETCH(&weights[items[i + AHEAD]])
+            weights[items[i]] += unit
+
+
+cdef struct Person:
+    uint64_t begin
+    uint32_t size
+    uint32_t length
+    uint32_t place
+    uint32_t lap
+
+
+cdef inline void sift(uint64_t *heap, Py_ssize_t top, Py_ssize_t size) noexcept nogil:
+    """Let the key at `top` sink to where none below it is worse."""
+    cdef uint64_t key = heap[top]
+    cdef Py_ssize_t child = 2 * top + 1
+    while child < size:
+        if child + 1 < size and heap[child + 1] > heap[child]:
+            child += 1
+        if heap[child] <= key:
+            break
+        heap[top] = heap[child]
+        top = child
+        child = 2 * top + 1
+    heap[top] = key
+
+
+cdef inline void make_heap(uint64_t *keys, Py_ssize_t size) noexcept nogil:
+    cdef Py_ssize_t top
+    for top in range(size // 2 - 1, -1, -1):
+        sift(keys, top, size)
+
+
+def settle(
+    const uint32_t[::1] listed, const uint64_t[::1] begins, const uint32_t[::1] lengths,
+    const uint32_t[::1] sizes, const uint32_t[::1] lasts, const uint32_t[::1] users,
+    const uint32_t[::1] schedule, uint32_t seats, uint32_t spare, uint32_t laps,
+    uint64_t[::1] keys, uint64_t[::1] bars, uint32_t[::1] seated, uint64_t[::1] weights,
+    uint64_t unit,
+):
+    """Seat the users, whose turns are their places in `users`; they come in as `schedule` says.
+
+    Desks 0 … n − 1 are the items' seats, n … 2n − 1 their spare seats: `keys` has room for all of
+    them, `bars` are the worst keys of desks that are full, and `seated` counts. Users who get to
+    their last item weigh a unit there.
+    """
+    cdef Py_ssize_t i, count = users.shape[0], desks = seated.shape[0] // 2, size
+    cdef uint32_t turn, rounds = laps + (spare > 0)
+    cdef uint64_t key, desk
+    cdef uint64_t *heap
+    cdef Person *people = <Person *>malloc((count + 1) * sizeof(Person))
+    cdef Person *one
+    if people == NULL:
+        raise MemoryError
+    with nogil:
+        for i in range(count):
+            people[i].begin = begins[users[i]]
+            people[i].size = sizes[users[i]]
+            people[i].length = lengths[users[i]]
+            people[i].place = people[i].lap = 0
+        for i in range(count):
+            if i + 2 * NEXT < count:
+                DP_PREFETCH(&people[schedule[i + 2 * NEXT]])
+                DP_PREFETCH(&listed[people[schedule[i + NEXT]].begin])
+            turn = schedule[i]
+            while True:
+                one = &people[turn]
+                if one.place == one.length:
+                    if lasts[users[turn]] != NO_ITEM:
+                        weights[lasts[users[turn]]] += unit
+                        break
+                    one.place = 0
+                    one.lap += 1
+                    if one.lap == rounds:
+                        break
+                desk = listed[one.begin + one.place]
+                if one.lap == laps:
+                    desk += desks
+                key = (
+                    (<uint64_t>(rounds - one.lap) << LAP_SHIFT)
+                    | (<uint64_t>(one.size - one.place) << LEFT_SHIFT) | turn
+                )
+                one.place += 1
+                if key > bars[desk]:
+                    continue
+                size = spare if one.lap == laps else seats
+                heap = &keys[desk * seats if desk < <uint64_t>desks
+                             else desks * seats + (desk - desks) * spare]
+                if seated[desk] < <uint32_t>size:
+                    heap[seated[desk]] = key
+                    seated[desk] += 1
+                    if seated[desk] == <uint32_t>size:
+                        make_heap(heap, size)
+                        bars[desk] = heap[0]
+                    break
+                turn = <uint32_t>heap[0]
+                heap[0] = key
+                sift(heap, 0, size)
+                bars[desk] = heap[0]
+    free(people)
