@@ -171,7 +171,8 @@ class MemoryContributions(Contributions):
         holders = self._added(np.ones(most + 1, dtype=np.uint64))
         items = Items(self._precedence(), holders, self._items.blocks)
         seating = Seating(seats, spare, laps, most)
-        return settle(self._sets, items, self._turns_of, seating, self._pool, len(self._shares))
+        shares = cuts(self._sets.ends, 8 * len(self._shares))
+        return settle(self._sets, items, self._turns_of, seating, self._pool.map, shares)
 
     def _precedence(self) -> Weights:
         """Return the word of each item by which lists are ordered, by its number."""

@@ -4,23 +4,23 @@ Most items have fewer holders than seats, so that nobody is ever turned away the
 the first of them, which leaves a small part of the pairs to settle.
 """
 
-from collections.abc import Callable
-from concurrent.futures import Executor
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dp_sips.engines.memory import settling
-from dp_sips.engines.memory.loading import UserSets, cuts
+from dp_sips.engines.memory.loading import UserSets
 from dp_sips.engines.memory.numbering import Numbers
 from dp_sips.privacy import bounding
-from dp_sips.privacy.arrays import Blocks, Bools, Weights, Words
+from dp_sips.privacy.arrays import Blocks, Weights, Words
 from dp_sips.privacy.weights import UNIT
 
-_CONTESTED = np.uint64(1)
-_MOST = np.iinfo(np.uint16).max
+_CONTESTED: Final = np.uint64(1)
+_NO_BAR: Final = np.iinfo(np.uint64).max
+_LONG: Final = np.iinfo(np.uint16).max
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,8 @@ class Items:
         words: `bounding.precedence` of each; `settling.GONE` where an item is in nobody's set.
         holders: How many users hold each.
         blocks: Returns the blocks of some of them.
+
+    An item is contested where it has more holders than seats.
     """
 
     words: Words
@@ -56,7 +58,7 @@ class Lists:
         listed: Numbers of contested items.
         sizes: How long the whole lists are.
         lasts: The item at which a user's list ends, as nobody is turned away there.
-        tied: Whether a list is still to be made, because words alone do not say the order.
+        tied: Whether words alone do not say where the list ends.
     """
 
     listed: Numbers
@@ -79,51 +81,47 @@ def settle(
     items: Items,
     turns: Callable[[NDArray[Any]], Numbers],
     seating: Seating,
-    pool: Executor,
-    threads: int,
+    run: Callable[..., Iterable[None]],
+    shares: Sequence[tuple[int, int]],
 ) -> Weights:
-    """Return how many users are seated at each item; takes over the items' `holders` and words.
+    """Return how many users are seated at each item; the result takes the place of `holders`.
 
-    `turns` orders some of the users, given by their numbers.
+    `turns` orders some of the users, given by their numbers; `run` maps a function over shares of
+    the users, side by side.
     """
-    contested = items.holders > seating.seats
-    desks = np.flatnonzero(contested)
-    np.bitwise_or(items.words, _CONTESTED, out=items.words, where=contested)
-    numbers = np.empty(len(contested), dtype=np.uint32)
+    desks = np.flatnonzero(items.holders > seating.seats)
+    desks = desks[bounding.in_precedence(items.words[desks], items.blocks(desks))]
+    numbers = np.empty(len(items.words), dtype=np.uint32)
     numbers[desks] = np.arange(len(desks), dtype=np.uint32)
-    lists = _arranged(sets, items, numbers, seating.max_items, pool, threads)
-
+    lists = arranged(sets, items, numbers, seating, run, shares)
     weights = items.holders
     weights.fill(0)
-    weights[desks] = _seated(lists, turns, seating, len(desks), weights)
+    at_once = (lists.lengths == 0) & (lists.lasts != settling.NOWHERE)
+    settling.count(lists.lasts[at_once], weights, UNIT)
+    weights[desks] = seated(lists, turns, seating, len(desks), weights)
     return weights
 
 
-def _arranged(
-    sets: UserSets, items: Items, numbers: Numbers, max_items: int, pool: Executor, threads: int
+def arranged(
+    sets: UserSets,
+    items: Items,
+    numbers: Numbers,
+    seating: Seating,
+    run: Callable[..., Iterable[None]],
+    shares: Sequence[tuple[int, int]],
 ) -> Lists:
+    """Return the users' lists; `numbers` are the contested items' places among each other."""
+    words, most = items.words, seating.max_items
+    np.bitwise_or(words, _CONTESTED, out=words, where=items.holders > seating.seats)
     lists = Lists.empty(len(sets.ends), len(sets.items))
 
-    def work(first: int, stop: int) -> None:
-        settling.arrange(
-            sets.items,
-            sets.ends,
-            items.words,
-            numbers,
-            max_items,
-            first,
-            stop,
-            lists.listed,
-            lists.begins,
-            lists.lengths,
-            lists.sizes,
-            lists.lasts,
-            lists.tied,
-        )
+    def work(share: tuple[int, int]) -> None:
+        made = (getattr(lists, field.name) for field in fields(lists))
+        settling.arrange(sets.items, sets.ends, words, numbers, most, *share, *made)
 
-    list(pool.map(work, *zip(*cuts(sets.ends, 8 * threads), strict=True)))
-    for user in np.flatnonzero(lists.tied):
-        _untie(lists, int(user), _counted(sets, int(user), items.words, max_items), items, numbers)
+    list(run(work, shares))
+    for user in np.flatnonzero(lists.tied).tolist():
+        _untie(lists, user, _counted(sets, user, words, most), items, numbers)
     return lists
 
 
@@ -133,10 +131,10 @@ def _counted(sets: UserSets, user: int, words: Words, max_items: int) -> Numbers
 
 
 def _untie(lists: Lists, user: int, mine: Numbers, items: Items, numbers: Numbers) -> None:
-    """Make the list of one user, some of whose items have the same word."""
+    """Make the list of one user where words alone do not say where it ends."""
     words = items.words[mine]
     mine = mine[bounding.in_precedence(words & ~_CONTESTED, items.blocks(mine))]
-    free = np.flatnonzero(~_is_contested(items.words[mine]))
+    free = np.flatnonzero(items.words[mine] & _CONTESTED == 0)
     length = int(free[0]) if len(free) else len(mine)
     begin = int(lists.begins[user])
     lists.listed[begin : begin + length] = numbers[mine[:length]]
@@ -144,25 +142,17 @@ def _untie(lists: Lists, user: int, mine: Numbers, items: Items, numbers: Number
     lists.lasts[user] = mine[length] if len(free) else settling.NOWHERE
 
 
-def _is_contested(words: Words) -> Bools:
-    return (words & _CONTESTED).astype(np.bool_)
-
-
-def _seated(
+def seated(
     lists: Lists,
     turns: Callable[[NDArray[Any]], Numbers],
     seating: Seating,
     desks: int,
     weights: Weights,
 ) -> Weights:
-    """Return the weights of contested items; those of the others are added to `weights`."""
-    at_once = (lists.lengths == 0) & (lists.lasts != settling.NOWHERE)
-    settling.count(lists.lasts[at_once], weights, UNIT)
+    """Return the weights of contested items; votes of other users are added to `weights`."""
     asking = np.flatnonzero(lists.lengths)
     users = asking[turns(asking)].astype(np.uint32)
-    keys = np.empty(desks * (seating.seats + seating.spare), dtype=np.uint64)
-    bars = np.full(2 * desks, np.iinfo(np.uint64).max, dtype=np.uint64)
-    seated = np.zeros(2 * desks, dtype=np.uint32)
+    counts = np.zeros(2 * desks, dtype=np.uint32)
     settling.settle(
         lists.listed,
         lists.begins,
@@ -174,13 +164,13 @@ def _seated(
         seating.seats,
         seating.spare,
         seating.laps,
-        keys,
-        bars,
-        seated,
+        np.empty(desks * (seating.seats + seating.spare), dtype=np.uint64),
+        np.full(2 * desks, _NO_BAR, dtype=np.uint64),
+        counts,
         weights,
         UNIT,
     )
-    return (seated[:desks] + seated[desks:]).astype(np.uint64) * np.uint64(UNIT)
+    return (counts[:desks] + counts[desks:]).astype(np.uint64) * np.uint64(UNIT)
 
 
 def _schedule(sizes: Numbers) -> Numbers:
@@ -188,5 +178,5 @@ def _schedule(sizes: Numbers) -> Numbers:
 
     Their keys are the better ones, so fewer users are turned away later.
     """
-    few = np.minimum(sizes, _MOST).astype(np.uint16)
+    few = np.minimum(sizes, _LONG).astype(np.uint16)
     return np.argsort(few, kind="stable").astype(np.uint32)

@@ -7,14 +7,14 @@ heap with the worst on top, where the next request looks first.
 """
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free, malloc, qsort
+from libc.stdlib cimport free, malloc
 
 from dp_sips.engines.memory.mixing cimport DP_PREFETCH
 
 cdef enum:
     AHEAD = 16  # items whose words are fetched ahead of their turn
     NEXT = 8  # users who are fetched ahead of theirs
-    FEW = 24  # items that are sorted by insertion
+    FEW = 40  # numbers that are sorted by insertion
     LAP_SHIFT = 60
     LEFT_SHIFT = 32
 
@@ -33,24 +33,45 @@ cdef struct Entry:
     uint32_t item
 
 
-cdef int compare(const void *one, const void *other) noexcept nogil:
-    cdef uint64_t a = (<const Entry *>one).word, b = (<const Entry *>other).word
-    return (a > b) - (a < b)
+cdef inline void sift(uint64_t *heap, Py_ssize_t top, Py_ssize_t size) noexcept nogil:
+    """Let the key at `top` sink to where none below it is worse."""
+    cdef uint64_t key = heap[top]
+    cdef Py_ssize_t child = 2 * top + 1
+    while child < size:
+        if child + 1 < size and heap[child + 1] > heap[child]:
+            child += 1
+        if heap[child] <= key:
+            break
+        heap[top] = heap[child]
+        top = child
+        child = 2 * top + 1
+    heap[top] = key
 
 
-cdef void sort(Entry *entries, Py_ssize_t count) noexcept nogil:
+cdef inline void make_heap(uint64_t *keys, Py_ssize_t size) noexcept nogil:
+    cdef Py_ssize_t top
+    for top in range(size // 2 - 1, -1, -1):
+        sift(keys, top, size)
+
+
+cdef void sort(uint64_t *numbers, Py_ssize_t count) noexcept nogil:
     cdef Py_ssize_t i, j
-    cdef Entry one
+    cdef uint64_t one
     if count > FEW:
-        qsort(entries, count, sizeof(Entry), compare)
+        make_heap(numbers, count)
+        for i in range(count - 1, 0, -1):
+            one = numbers[i]
+            numbers[i] = numbers[0]
+            numbers[0] = one
+            sift(numbers, 0, i)
         return
     for i in range(1, count):
-        one = entries[i]
+        one = numbers[i]
         j = i
-        while j > 0 and entries[j - 1].word > one.word:
-            entries[j] = entries[j - 1]
+        while j > 0 and numbers[j - 1] > one:
+            numbers[j] = numbers[j - 1]
             j -= 1
-        entries[j] = one
+        numbers[j] = one
 
 
 def arrange(
@@ -61,21 +82,24 @@ def arrange(
 ):
     """Make the lists of the users in [first, stop), as far as they can ever get on them.
 
-    The last bit of an item's word says whether it may be full. Who asks an item that never is stays
-    there, so a list is the numbers of the items before the first of that kind, in the order of their
-    words, and that one is the user's last. `sizes` is how many items count. Two equal words that
-    matter make a user tied: its list has room for all of them, and is to be made otherwise.
+    The last bit of an item's word says whether it may be full; such items are numbered in the order
+    that they have on lists. Nobody who asks another item is turned away there, so a list is the
+    numbers before the first of those, which is the user's last. `sizes` is how many items count.
+    Where two equal words leave open which is the last, a user is tied: there is room for the longer
+    list, which is to be made otherwise.
     """
     cdef Py_ssize_t user, i, count, kept, pairs = items.shape[0]
     cdef uint64_t word, bound, size, longest = 0, start, at = ends[first - 1] if first else 0
     cdef uint32_t item, last
     cdef bint tie
     cdef Entry *entries
+    cdef uint64_t *ranks
     for user in range(first, stop):
         longest = max(longest, ends[user] - (ends[user - 1] if user else 0))
     entries = <Entry *>malloc((longest + 1) * sizeof(Entry))
     if entries == NULL:
         raise MemoryError
+    ranks = <uint64_t *>entries  # in the same place: an entry is read before a rank is written there
     with nogil:
         for user in range(first, stop):
             start = ends[user - 1] if user else 0
@@ -103,12 +127,11 @@ def arrange(
             for i in range(count):
                 if entries[i].word <= bound | 1:
                     tie = tie or entries[i].word == bound | 1
-                    entries[kept] = entries[i]
+                    ranks[kept] = numbers[entries[i].item]
                     kept += 1
-            sort(entries, kept)
+            sort(ranks, kept)
             for i in range(kept):
-                tie = tie or (i and entries[i].word == entries[i - 1].word)
-                listed[at + i] = numbers[entries[i].item]
+                listed[at + i] = <uint32_t>ranks[i]
             begins[user] = at
             lengths[user] = kept
             sizes[user] = size
@@ -134,27 +157,6 @@ cdef struct Person:
     uint32_t length
     uint32_t place
     uint32_t lap
-
-
-cdef inline void sift(uint64_t *heap, Py_ssize_t top, Py_ssize_t size) noexcept nogil:
-    """Let the key at `top` sink to where none below it is worse."""
-    cdef uint64_t key = heap[top]
-    cdef Py_ssize_t child = 2 * top + 1
-    while child < size:
-        if child + 1 < size and heap[child + 1] > heap[child]:
-            child += 1
-        if heap[child] <= key:
-            break
-        heap[top] = heap[child]
-        top = child
-        child = 2 * top + 1
-    heap[top] = key
-
-
-cdef inline void make_heap(uint64_t *keys, Py_ssize_t size) noexcept nogil:
-    cdef Py_ssize_t top
-    for top in range(size // 2 - 1, -1, -1):
-        sift(keys, top, size)
 
 
 def settle(

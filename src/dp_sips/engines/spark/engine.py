@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from dp_sips.engines.base import Engine
-from dp_sips.engines.encoding import plain_type
-from dp_sips.engines.spark import chunks, parcels, spreading, verdicts
+from dp_sips.engines.encoding import PublicCounts, plain_type, public_counts
+from dp_sips.engines.memory.matching import Seating
+from dp_sips.engines.spark import chunks, parcels, settling, spreading, verdicts
 from dp_sips.engines.spark.block_sets import NO_BLOCKS, BlockSet
 from dp_sips.engines.spark.buckets import bucket_labels
 from dp_sips.engines.spark.failures import explained
@@ -22,7 +23,18 @@ from dp_sips.engines.spark.layout import LayOut
 from dp_sips.engines.spark.own_session import in_own_session, partitions, without_past
 from dp_sips.engines.spark.parcels import Encode, EncodeAgain, Rows, packed, unchunked
 from dp_sips.engines.spark.session import find_session
+from dp_sips.engines.spark.settling import (
+    LISTS,
+    VOTES,
+    Collected,
+    Contested,
+    ListUp,
+    Order,
+    Turns,
+    one_each,
+)
 from dp_sips.engines.spark.spreading import Give, Tell, Told
+from dp_sips.engines.spark.sums import to_batch
 from dp_sips.engines.spark.values import LookUp, decoded, once, split, unblocked
 from dp_sips.engines.spark.verdicts import (
     COUNTS,
@@ -36,7 +48,8 @@ from dp_sips.engines.spark.verdicts import (
 )
 from dp_sips.engines.spark.weighing import KeepOnly, Weigh
 from dp_sips.engines.spark.worker_key import WorkerKey
-from dp_sips.errors import InputError
+from dp_sips.errors import InputError, UsageError
+from dp_sips.privacy import bounding
 from dp_sips.privacy.arrays import Blocks
 from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.contributions import (
@@ -61,15 +74,18 @@ class SparkEngine(Engine):
         master: The address of the cluster, such as spark://host:7077 or local[4], where no session
             runs yet; local[*] unless told otherwise. A Spark table brings its own session.
         broadcast_items: Up to so many found items are sent to every worker; more leave by a join.
+        collect_bytes: How much of users' lists the driver takes at most, for mechanism "matching".
         explain: Whether to print the physical plan of each step to stderr.
     """
 
     master: str | None = None
     broadcast_items: int = 5_000_000
+    collect_bytes: int = 800_000_000
     explain: bool = False
 
     def __post_init__(self) -> None:
         check_whole("broadcast_items", self.broadcast_items, least=0)
+        check_whole("collect_bytes", self.collect_bytes, least=0)
 
     def read(self, data: Any, *, text: bool) -> Any:
         """Return paths as a table that Spark reads; everything else as it is."""
@@ -82,7 +98,10 @@ class SparkEngine(Engine):
     ) -> "SparkContributions":
         """Lay the pairs out by user, once: repeats dropped, users' items in bounding order."""
         most = bounds.max_items if bounds.once else None
-        loaded = SparkContributions(self, source, WorkerKey.of(key), most)
+        counts = bounds.public_counts
+        public = None if counts is None else public_counts(counts, source.item_schema, key)
+        turns = partial(bounding.turns, key)
+        loaded = SparkContributions(self, source, WorkerKey.of(key), most, turns, public)
         try:
             with progress.bar("laying out by user", 1, unit="step") as bar:
                 loaded.lay_out()
@@ -100,12 +119,20 @@ class SparkContributions(Contributions):
     """
 
     def __init__(
-        self, engine: SparkEngine, source: Source, key: WorkerKey, most: int | None
+        self,
+        engine: SparkEngine,
+        source: Source,
+        key: WorkerKey,
+        most: int | None,
+        turns: Turns,
+        public: PublicCounts | None,
     ) -> None:
         self._engine = engine
         self._most = most
         self._source = source
         self._key = key
+        self._turns = turns
+        self._public = public
         frame, self._rows = _frame_of(source, engine.master)
         self._frame = in_own_session(frame)
         self._spark = frame.sparkSession
@@ -144,6 +171,35 @@ class SparkContributions(Contributions):
                 told = Told.of(weights.mapInArrow(Tell(signal), spreading.SIGNALS).toArrow())
         give = Give(split, self._removed, told, max_items, self._labels)
         return self._met(table.mapInArrow(give, parcels.SCHEMA))
+
+    def settle(self, seats: int, spare: int, laps: int, max_items: int) -> DataFrame:
+        """Return the sums of seated users: workers make lists, and the driver settles them."""
+        holders, order = self.spread(one_each, max_items), Order(self._key, self._public)
+        with explained():
+            told = holders.mapInArrow(Tell(Contested(seats)), spreading.SIGNALS).toArrow()
+        desks, contested = order.numbered(Told.of(told))
+        seating = Seating(seats, spare, laps, max_items)
+        make = ListUp(order, self._removed, contested, seating, self._labels)
+        made = self._hold(self._thinned().mapInArrow(make, settling.SCHEMA))
+        self._stale.append(made)
+        lists = Collected.of(self._lists(made.table), self._key)
+        settled = lists.settled(desks, self._turns, seating)
+        sums = self._spark.createDataFrame(pa.Table.from_batches([to_batch(self._labels, settled)]))
+        votes = made.table.where(f"kind = {VOTES}").select("bucket", "parcel")
+        return self._met(votes.union(sums))
+
+    def _lists(self, made: DataFrame) -> Any:
+        """Bring the users' lists to the driver, if they are not too long for it."""
+        parcels = made.where(f"kind = {LISTS}")
+        with explained():
+            size = parcels.selectExpr("sum(length(parcel))").first()
+            if size is not None and (size[0] or 0) > self._engine.collect_bytes:
+                raise UsageError(
+                    f"users' lists take more than collect_bytes={self._engine.collect_bytes}: "
+                    "give SparkEngine(collect_bytes=...) as much as the driver can hold, or choose "
+                    "another mechanism, such as 'auto'"
+                )
+            return parcels.select("parcel").toArrow().column("parcel")
 
     def _met(self, sums: DataFrame) -> DataFrame:
         """Let partial sums meet by item: one exchange."""
