@@ -155,8 +155,65 @@ cdef struct Person:
     uint64_t begin
     uint32_t size
     uint32_t length
+    uint32_t last
     uint32_t place
     uint32_t lap
+
+
+cdef struct Hall:
+    uint64_t *keys
+    uint64_t *bars
+    uint32_t *seated
+    uint64_t desks
+    uint32_t seats
+    uint32_t spare
+    uint32_t laps
+    uint32_t rounds
+
+
+cdef inline bint ask(
+    Person *one, uint32_t turn, const uint32_t *listed, Hall *hall, uint64_t *desk, uint64_t *key
+) noexcept nogil:
+    """Make the next requests of one user, until a desk takes it; return whether one does."""
+    cdef const uint32_t *items = listed + one.begin
+    cdef uint32_t place = one.place
+    cdef uint64_t head, first
+    while one.lap < hall.rounds:
+        head = (<uint64_t>(hall.rounds - one.lap) << LAP_SHIFT) | turn
+        first = hall.desks if one.lap == hall.laps else 0
+        while place < one.length:
+            desk[0] = first + items[place]
+            key[0] = head | (<uint64_t>(one.size - place) << LEFT_SHIFT)
+            place += 1
+            if key[0] < hall.bars[desk[0]]:
+                one.place = place
+                return True
+        if one.last != NO_ITEM:
+            return False
+        place = 0
+        one.lap += 1
+    return False
+
+
+cdef inline bint seat(Hall *hall, uint64_t desk, uint64_t key, uint32_t *turn) noexcept nogil:
+    """Give a seat to a key; return whether somebody has to stand for it, and set whose turn it is."""
+    cdef bint is_spare = desk >= hall.desks
+    cdef uint32_t size = hall.spare if is_spare else hall.seats
+    cdef uint64_t before = hall.desks * hall.seats if is_spare else 0
+    cdef uint64_t *heap = hall.keys + before + (desk - is_spare * hall.desks) * size
+    cdef bint full = hall.seated[desk] == size
+    if full:
+        turn[0] = <uint32_t>heap[0]
+        heap[0] = key
+        sift(heap, 0, size)
+    else:
+        heap[hall.seated[desk]] = key
+        hall.seated[desk] += 1
+        if hall.seated[desk] < size:
+            return False
+        make_heap(heap, size)
+    hall.bars[desk] = heap[0]
+    return full
 
 
 def settle(
@@ -172,57 +229,34 @@ def settle(
     them, `bars` are the worst keys of desks that are full, and `seated` counts. Users who get to
     their last item weigh a unit there.
     """
-    cdef Py_ssize_t i, count = users.shape[0], desks = seated.shape[0] // 2, size
-    cdef uint32_t turn, rounds = laps + (spare > 0)
+    cdef Py_ssize_t i, count = users.shape[0]
+    cdef uint32_t turn, user
     cdef uint64_t key, desk
-    cdef uint64_t *heap
-    cdef Person *people = <Person *>malloc((count + 1) * sizeof(Person))
-    cdef Person *one
+    cdef Hall hall
+    cdef Person *people
+    if not count:
+        return
+    hall.keys, hall.bars, hall.seated = &keys[0], &bars[0], &seated[0]
+    hall.desks, hall.seats, hall.spare = seated.shape[0] // 2, seats, spare
+    hall.laps, hall.rounds = laps, laps + (spare > 0)
+    people = <Person *>malloc(count * sizeof(Person))
     if people == NULL:
         raise MemoryError
     with nogil:
         for i in range(count):
-            people[i].begin = begins[users[i]]
-            people[i].size = sizes[users[i]]
-            people[i].length = lengths[users[i]]
+            user = users[i]
+            people[i].begin, people[i].size = begins[user], sizes[user]
+            people[i].length, people[i].last = lengths[user], lasts[user]
             people[i].place = people[i].lap = 0
         for i in range(count):
             if i + 2 * NEXT < count:
                 DP_PREFETCH(&people[schedule[i + 2 * NEXT]])
                 DP_PREFETCH(&listed[people[schedule[i + NEXT]].begin])
             turn = schedule[i]
-            while True:
-                one = &people[turn]
-                if one.place == one.length:
-                    if lasts[users[turn]] != NO_ITEM:
-                        weights[lasts[users[turn]]] += unit
-                        break
-                    one.place = 0
-                    one.lap += 1
-                    if one.lap == rounds:
-                        break
-                desk = listed[one.begin + one.place]
-                if one.lap == laps:
-                    desk += desks
-                key = (
-                    (<uint64_t>(rounds - one.lap) << LAP_SHIFT)
-                    | (<uint64_t>(one.size - one.place) << LEFT_SHIFT) | turn
-                )
-                one.place += 1
-                if key > bars[desk]:
-                    continue
-                size = spare if one.lap == laps else seats
-                heap = &keys[desk * seats if desk < <uint64_t>desks
-                             else desks * seats + (desk - desks) * spare]
-                if seated[desk] < <uint32_t>size:
-                    heap[seated[desk]] = key
-                    seated[desk] += 1
-                    if seated[desk] == <uint32_t>size:
-                        make_heap(heap, size)
-                        bars[desk] = heap[0]
+            while ask(&people[turn], turn, &listed[0], &hall, &desk, &key):
+                if not seat(&hall, desk, key, &turn):
                     break
-                turn = <uint32_t>heap[0]
-                heap[0] = key
-                sift(heap, 0, size)
-                bars[desk] = heap[0]
+            else:
+                if people[turn].last != NO_ITEM:
+                    weights[people[turn].last] += unit
     free(people)
