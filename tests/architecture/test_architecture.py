@@ -325,6 +325,7 @@ class TestSurface:
             "InputError",
             "Mad",
             "Mad2R",
+            "Matching",
             "MemoryEngine",
             "OutputError",
             "Plan",

@@ -1,9 +1,10 @@
 """The paper's pseudo-code in plain Python: slow, short, and the oracle for every other engine."""
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +27,7 @@ from dp_sips.privacy.contributions import (
     Split,
 )
 from dp_sips.privacy.noise import Key, Purpose
-from dp_sips.privacy.weights import UNIT_BITS, weight
+from dp_sips.privacy.weights import UNIT, UNIT_BITS, weight
 from dp_sips.progress import Progress
 from dp_sips.sources import Source
 
@@ -73,6 +74,13 @@ class ReferenceEngine(Engine):
         return ReferenceContributions(
             sets, repeats, blocks, source.item_schema, words=words, public=public
         )
+
+
+def _requests(items: list[Item], turn: int, laps: int, spare: bool) -> Iterator[Any]:  # noqa: FBT001
+    """Yield the desks that a user asks, in order, each with the key by which it is seated."""
+    for left in range(laps + spare, 0, -1):
+        for place, item in enumerate(items):
+            yield (item, spare and left == 1), (left, len(items) - place, turn)
 
 
 class ReferenceContributions(Contributions):
@@ -152,6 +160,35 @@ class ReferenceContributions(Contributions):
                 alike = [item for item in below if count(item) == most]
                 paid[alike[0] if policy.by_row else min(alike, key=self._word)] += 1
         return {item: weight for item, weight in paid.items() if weight}
+
+    def settle(self, seats: int, spare: int, laps: int, max_items: int) -> dict[Item, int]:
+        """Return how many users are seated at each item: deferred acceptance, as in matching.py."""
+        places = self._places()
+        lists = [sorted(items[:max_items], key=places.__getitem__) for items in self._sets]
+        left = [_requests(items, turn, laps, spare > 0) for turn, items in enumerate(lists)]
+        seated: dict[tuple[Item, bool], list[Sequence[int]]] = defaultdict(list)
+        standing = list(range(len(lists)))
+        while standing:
+            desk, key = next(left[standing.pop()], (None, (0, 0, 0)))
+            if desk is None:
+                continue
+            seated[desk].append(key)
+            if len(seated[desk]) > (spare if desk[1] else seats):
+                worst = max(seated[desk])
+                seated[desk].remove(worst)
+                standing.append(worst[-1])
+        users: dict[Item, int] = defaultdict(int)
+        for (item, _), keys in seated.items():
+            users[item] += len(keys) * UNIT
+        return users
+
+    def _places(self) -> dict[Item, int]:
+        """Return the place of each item on all lists."""
+        items, blocks = list(self._blocks), np.array(list(self._blocks.values()))
+        counts = None if self._public is None else self._public(blocks)
+        words = np.array([self._word(item) for item in items], dtype=np.uint64)
+        order = bounding.in_precedence(bounding.precedence(blocks, words, counts), blocks)
+        return {items[row]: place for place, row in enumerate(order)}
 
     def _word(self, item: Item) -> int:
         return self._words.get(item, 0)

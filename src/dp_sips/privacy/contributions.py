@@ -113,6 +113,14 @@ class Contributions(Protocol):
         """
         raise _no_turns(policy, max_items)
 
+    def settle(self, seats: int, spare: int, laps: int, max_items: int) -> Any:
+        """Return the number of users who are seated at each item, in units of 2^-UNIT_BITS.
+
+        A user asks its items in the order of `bounding.precedence`, `laps` times over, for one of
+        their seats, then once for one of their spare seats; `mechanisms.matching` says who is
+        seated. The first `max_items` in bounding order count.
+        """
+
     def decide(self, weights: Any, decide: Decide) -> Any:
         """Return the verdict of `decide` on each item's block and weight."""
 

@@ -3,16 +3,17 @@
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from dp_sips.engines.encoding import PublicCounts
-from dp_sips.engines.memory import folds, kernels
+from dp_sips.engines.memory import folds, kernels, settling
 from dp_sips.engines.memory.allocator import give_memory_back
 from dp_sips.engines.memory.loading import UserSets, cuts
+from dp_sips.engines.memory.matching import Items, Seating, settle
 from dp_sips.engines.memory.numbering import Column
 from dp_sips.engines.memory.weighing import add_split, counted, pieces
 from dp_sips.mechanisms.turns import SHAVE
@@ -94,7 +95,10 @@ class MemoryContributions(Contributions):
 
     def weigh(self, max_items: int, step_bits: int = UNIT_BITS) -> Weights:
         """Return the weight of each item, by its number."""
-        table = weight_table(min(max_items, self._longest), step_bits)
+        return self._added(weight_table(min(max_items, self._longest), step_bits))
+
+    def _added(self, table: Weights) -> Weights:
+        """Return the sums of what users give by a table; its length less one is max_items."""
         removed = np.packbits(self._gone, bitorder="little")
 
         def work(histogram: Weights, share: tuple[int, int]) -> None:
@@ -161,6 +165,32 @@ class MemoryContributions(Contributions):
         counts = self._sets.counts if self._public is None else self._counts_of(self._public)
         folds.pay_favourites(turns, weights, policy.target, counts, of_items, words)
         return weights
+
+    def settle(self, seats: int, spare: int, laps: int, max_items: int) -> Weights:
+        """Return how many users are seated at each item, by its number."""
+        most = min(max_items, self._longest)
+        holders = self._added(np.ones(most + 1, dtype=np.uint64))
+        items = Items(self._precedence(), holders, self._items.blocks)
+        seating = Seating(seats, spare, laps, most)
+        shares = cuts(self._sets.ends, 8 * len(self._shares))
+        return settle(self._sets, items, self._turns_of, seating, self._pool.map, shares)
+
+    def _precedence(self) -> Weights:
+        """Return the word of each item by which lists are ordered, by its number."""
+        words = np.empty(self._items.size(), dtype=np.uint64)
+
+        def work(piece: slice) -> None:
+            blocks = self._items.blocks(piece)
+            counts = None if self._public is None else self._public(blocks)
+            item_words = bounding.item_words(self._key, blocks)
+            words[piece] = bounding.precedence(blocks, item_words, counts)
+            words[piece][self._gone[piece]] = settling.GONE
+
+        self._by_pieces(work)
+        return words
+
+    def _turns_of(self, users: NDArray[Any]) -> NDArray[np.uint32]:
+        return bounding.turns(self._key, self._users.blocks(users))
 
     def _unpaid(self) -> Weights:
         weights = self._histograms[0]

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from dp_sips.engines.encoding import plain_type
+from dp_sips.engines.encoding import PublicCounts, plain_type
+from dp_sips.engines.memory.matching import Seating
 from dp_sips.engines.spark.block_sets import NO_BLOCKS, BlockSet
 from dp_sips.engines.spark.chunks import CHUNK_SCHEMA
 from dp_sips.engines.spark.deciding import (
@@ -41,6 +42,17 @@ from dp_sips.engines.spark.session import (
     shuffle_partitions,
     translated_errors,
 )
+from dp_sips.engines.spark.settling import (
+    LIST_SCHEMA,
+    LISTS,
+    VOTES,
+    Collected,
+    Contested,
+    ListUp,
+    Order,
+    Turns,
+    one_each,
+)
 from dp_sips.engines.spark.values import (
     LookUpValues,
     decode_blocks,
@@ -60,7 +72,7 @@ from dp_sips.engines.spark.weighing import (
     WeighChunks,
 )
 from dp_sips.engines.spark.wire import SHUFFLE_SCHEMA, Labels, WorkerKey, bucket_labels
-from dp_sips.errors import InputError
+from dp_sips.errors import InputError, UsageError
 from dp_sips.privacy.arrays import Blocks
 from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.contributions import (
@@ -97,7 +109,10 @@ class SparkContributions(Contributions):
         source: Source,
         bounds: Bounds,
         key: WorkerKey,
+        turns: Turns,
+        public: PublicCounts | None,
         broadcast_items: int,
+        collect_bytes: int,
         explain: bool,
     ) -> None:
         self._frame = in_cloned_session(frame)
@@ -106,7 +121,10 @@ class SparkContributions(Contributions):
         self._source = source
         self._key = key
         self._cut_to = bounds.max_items if bounds.once else None
+        self._turns = turns
+        self._public = public
         self._broadcast_items = broadcast_items
+        self._collect_bytes = collect_bytes
         self._explain = explain
         self._persisted: list[DataFrame] = []
         self._chunks: CachedTable | None = None
@@ -153,6 +171,35 @@ class SparkContributions(Contributions):
             signals = Signals.from_table(rows)
         spread = SpreadWeights(split, self._removed, signals, max_items, self._labels)
         return self._shuffle_by_item(chunks.mapInArrow(spread, SHUFFLE_SCHEMA))
+
+    def settle(self, seats: int, spare: int, laps: int, max_items: int) -> DataFrame:
+        """Return the sums of seated users: workers make lists, and the driver settles them."""
+        holders, order = self.spread(one_each, max_items), Order(self._key, self._public)
+        with translated_errors():
+            rows = holders.mapInArrow(SignalItems(Contested(seats)), SIGNAL_SCHEMA).toArrow()
+        desks, contested = order.numbered(Signals.from_table(rows))
+        seating = Seating(seats, spare, laps, max_items)
+        make = ListUp(order, self._removed, contested, seating, self._labels)
+        made = self._cache(self._current_chunks().mapInArrow(make, LIST_SCHEMA))
+        self._stale.append(made)
+        lists = Collected.of(self._collect_lists(made.scan), self._key)
+        settled = lists.settled(desks, self._turns, seating).to_batch(self._labels)
+        sums = self._spark.createDataFrame(pa.Table.from_batches([settled]))
+        votes = made.scan.where(f"kind = {VOTES}").select("bucket", "payload")
+        return self._shuffle_by_item(votes.union(sums))
+
+    def _collect_lists(self, made: DataFrame) -> list[pa.RecordBatch]:
+        """Bring the users' lists to the driver, if they are not too long for it."""
+        lists = made.where(f"kind = {LISTS}")
+        with translated_errors():
+            size = lists.selectExpr("sum(length(payload))").first()
+            if size is not None and (size[0] or 0) > self._collect_bytes:
+                raise UsageError(
+                    f"users' lists take more than collect_bytes={self._collect_bytes}: give "
+                    "SparkEngine(collect_bytes=...) as much as the driver can hold, or choose "
+                    "another mechanism, such as 'cumulative'"
+                )
+            return lists.select("payload").toArrow().to_batches()
 
     def _shuffle_by_item(self, sums: DataFrame) -> DataFrame:
         """Shuffle partial sums by item, together with the evidence of earlier rounds."""
