@@ -101,9 +101,13 @@ class MatchingRound:
 
     def run(self, contributions: Contributions, noise: Scrambler) -> None:
         """Release an item with the probability that the number of its users decides."""
-        weights = contributions.settle(self.seats, self.spare, self.laps, self.max_items)
+        weights = self.weigh(contributions)
         toss = partial(decide_by_coin, coin=self.coin, scrambler=noise)
         contributions.remove(contributions.decide(weights, toss))
+
+    def weigh(self, contributions: Contributions) -> Any:
+        """Return how many users are seated at each item: H."""
+        return contributions.settle(self.seats, self.spare, self.laps, self.max_items)
 
     def row(self) -> dict[str, Any]:
         """Return the public numbers."""
