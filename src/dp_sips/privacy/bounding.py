@@ -12,8 +12,8 @@ fixed rule is private. It is asked to be fair, so that the sample is close to un
 The turns of users, where a mechanism takes one user after the other, are a rank of each user alone,
 from bits of their own: an additional user leaves the order of the others as it was.
 
-Where users have lists, `precedence` orders their items: by what the item is and by public counts, in the
-same way for everyone, and independently of who else is in the data.
+Where users have lists, `precedence` orders their items: by what an item is and by public counts, in
+the same way for everyone, and independently of who is in the data.
 """
 
 from collections.abc import Mapping
@@ -80,7 +80,8 @@ def unmix(words: Words) -> Words:
 
 def _unshifted(words: Words, bits: int) -> Words:
     """Undo x ^ (x >> bits), for more than 21 bits."""
-    return words ^ (words >> np.uint64(bits)) ^ (words >> np.uint64(2 * bits))
+    words = words ^ (words >> np.uint64(bits))
+    return words ^ (words >> np.uint64(2 * bits))
 
 
 def user_words(key: BoundingKey, blocks: Blocks) -> Words:

@@ -101,7 +101,9 @@ class SparkEngine(Engine):
         counts = bounds.public_counts
         public = None if counts is None else public_counts(counts, source.item_schema, key)
         turns = partial(bounding.turns, key)
-        loaded = SparkContributions(self, source, WorkerKey.of(key), most, turns, public)
+        loaded = SparkContributions(
+            self, source, WorkerKey.of(key), most, turns=turns, public=public
+        )
         try:
             with progress.bar("laying out by user", 1, unit="step") as bar:
                 loaded.lay_out()
@@ -124,6 +126,7 @@ class SparkContributions(Contributions):
         source: Source,
         key: WorkerKey,
         most: int | None,
+        *,
         turns: Turns,
         public: PublicCounts | None,
     ) -> None:

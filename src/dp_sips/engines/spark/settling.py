@@ -1,9 +1,9 @@
 """Matching on a cluster: workers make the users' lists, and the driver settles them.
 
-Who is seated does not depend on who asks when (mechanisms/matching.py), so the users may settle in any
-place. First the cluster counts holders; items with more of them than seats are contested, and workers
-are told which. Only lists of contested items travel to the driver, four bytes an item: users whose first
-item is not contested are counted where they are.
+Who is seated does not depend on who asks when (mechanisms/matching.py), so users may settle in any
+place. First the cluster counts holders; items with more of them than seats are contested, and
+workers are told which. Only lists of contested items travel to the driver, four bytes an item:
+users whose first item is not contested are counted where they are.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -112,9 +112,8 @@ class ListUp:
         holders = np.where(places > 0, self.seating.seats + 1, 0).astype(np.uint64)
         items = Items(words, holders, blocks.__getitem__)
         sets = UserSets(chunk.items, chunk.ends, _NO_COUNTS)
-        shares = [(0, len(chunk.ends))]
         numbers = (places - 1).astype(np.uint32)
-        return arranged(sets, items, numbers, self.seating, map, shares)
+        return arranged(sets, items, numbers, self.seating, lambda work: work((0, len(chunk.ends))))
 
 
 def _columns(rows: list[tuple[int, bytes]]) -> tuple[pa.Array, pa.Array]:
@@ -170,7 +169,9 @@ class Collected:
             begins=np.cumsum(lengths) - lengths,
             lengths=lengths.astype(np.uint32),
             sizes=sizes.astype(np.uint32),
-            lasts=np.where(high == _NO_LAST[0, 1], settling.NOWHERE, np.arange(len(high))).astype("u4"),
+            lasts=np.where(high == _NO_LAST[0, 1], settling.NOWHERE, np.arange(len(high))).astype(
+                "u4"
+            ),
             tied=np.zeros(len(sizes), dtype=np.uint8),
         )
         lasts = np.stack((low, high), axis=1)
