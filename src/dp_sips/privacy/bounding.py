@@ -71,28 +71,9 @@ def mix(words: Words) -> Words:
     return words ^ (words >> np.uint64(31))
 
 
-def unmix(words: Words) -> Words:
-    """Undo `mix`."""
-    words = _unshifted(words, 31) * np.uint64(pow(0x94D049BB133111EB, -1, 1 << 64))
-    words = _unshifted(words, 27) * np.uint64(pow(0xBF58476D1CE4E5B9, -1, 1 << 64))
-    return _unshifted(words, 30)
-
-
-def _unshifted(words: Words, bits: int) -> Words:
-    """Undo x ^ (x >> bits), for more than 21 bits."""
-    words = words ^ (words >> np.uint64(bits))
-    return words ^ (words >> np.uint64(2 * bits))
-
-
 def user_words(key: BoundingKey, blocks: Blocks) -> Words:
     """Return a scrambled word for each user."""
     return _words(key.word(Purpose.BOUNDING_USERS), blocks)
-
-
-def user_blocks(key: BoundingKey, words: Words, tags: Words) -> Blocks:
-    """Return the blocks of users, given the words and the second halves of the blocks."""
-    seed = np.uint64(key.word(Purpose.BOUNDING_USERS))
-    return np.stack((unmix(words) ^ mix(tags ^ seed), tags), axis=1)
 
 
 def item_words(key: BoundingKey, blocks: Blocks) -> Words:

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dp_sips.engines.memory import settling
-from dp_sips.engines.memory.loading import UserSets
-from dp_sips.engines.memory.matching import Items, Seating, arranged, settle
+from dp_sips.engines.memory.matching import Items, Seating, Sets, arranged, settle
 
 ITEMS = 12
 sets_of_users = st.lists(
@@ -17,10 +16,10 @@ sets_of_users = st.lists(
 )
 
 
-def laid_out(lists: list[list[int]]) -> UserSets:
+def laid_out(lists: list[list[int]]) -> Sets:
     flat = np.array([item for items in lists for item in items], dtype=np.uint32)
     ends = np.cumsum([len(items) for items in lists]).astype(np.uint64)
-    return UserSets(flat, ends, np.empty(0, dtype=np.uint32))
+    return flat, ends
 
 
 def items_of(lists: list[list[int]], words: Any) -> Items:
@@ -102,7 +101,9 @@ def test_long_lists_are_sorted_as_short_ones() -> None:
     lists = [random.permutation(500).tolist() for _ in range(3)]
     sets = laid_out(lists)
     items = Items(
-        2 * np.arange(500, dtype=np.uint64), np.full(500, 3, np.uint64), lambda _: np.empty((0, 2))
+        2 * np.arange(500, dtype=np.uint64),
+        np.full(500, 3, np.uint64),
+        lambda _: np.empty((0, 2), np.uint64),
     )
     numbers, everyone = np.arange(500, dtype=np.uint32), (0, 3)
     made = arranged(sets, items, numbers, Seating(1, 0, 1, 500), lambda work: work(everyone))

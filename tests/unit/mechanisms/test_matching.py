@@ -7,7 +7,7 @@ import pytest
 
 from dp_sips import Matching, Single, UsageError, plan
 
-ASKED = {"epsilon": 1.765, "delta": 4.96e-5}
+ASKED: dict[str, Any] = {"epsilon": 1.765, "delta": 4.96e-5}
 
 
 def step(mechanism: Any = None, **asked: Any) -> Any:
@@ -52,7 +52,7 @@ class TestDesign:
 
     def test_max_items_fit_into_a_key_and_a_chunk(self) -> None:
         with pytest.raises(UsageError, match="max_items must be at most 1048576 for matching"):
-            plan(Matching(), max_items=2**20 + 1, **ASKED)  # type: ignore[arg-type]
+            plan(Matching(), max_items=2**20 + 1, **ASKED)
 
     def test_the_table_shows_the_numbers(self) -> None:
         row = plan(Matching(laps=2), **ASKED).table()[0]

@@ -120,25 +120,6 @@ class TestMix:
         assert len(np.unique(bounding.mix(words))) == len(np.unique(words))
 
 
-words = st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=20).map(
-    lambda numbers: np.array(numbers, dtype=np.uint64)
-)
-
-
-class TestInverses:
-    @given(words)
-    def test_unmix(self, numbers: Any) -> None:
-        assert (bounding.unmix(bounding.mix(numbers)) == numbers).all()
-        assert (bounding.mix(bounding.unmix(numbers)) == numbers).all()
-
-    @given(words, st.integers(0, 2**64 - 1), st.integers(0, 99))
-    def test_user_blocks(self, numbers: Any, tag: int, seed: int) -> None:
-        key = Key.for_tests(seed)
-        users = np.stack((numbers, np.full_like(numbers, tag)), axis=1)
-        found = bounding.user_blocks(key, bounding.user_words(key, users), users[:, 1])
-        assert (found == users).all()
-
-
 class TestTurns:
     def test_ties_of_the_first_word_are_settled_by_the_second(self) -> None:
         class Tied:

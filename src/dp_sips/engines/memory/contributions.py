@@ -171,7 +171,8 @@ class MemoryContributions(Contributions):
         holders = self._added(np.ones(most + 1, dtype=np.uint64))
         items = Items(self._precedence(), holders, self._items.blocks)
         seating = Seating(seats, spare, laps, most)
-        return settle(self._sets, items, self._turns_of, seating, self._for_shares)
+        sets = self._sets.items, self._sets.ends
+        return settle(sets, items, self._turns_of, seating, self._for_shares)
 
     def _for_shares(self, work: Callable[[tuple[int, int]], None]) -> None:
         list(self._pool.map(work, cuts(self._sets.ends, 8 * len(self._shares))))

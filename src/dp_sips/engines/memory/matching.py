@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_sips.engines.memory import settling
-from dp_sips.engines.memory.loading import UserSets
 from dp_sips.engines.memory.numbering import Numbers
 from dp_sips.privacy import bounding
 from dp_sips.privacy.arrays import Blocks, Weights, Words
@@ -21,6 +20,9 @@ from dp_sips.privacy.weights import UNIT
 _CONTESTED: Final = np.uint64(1)
 _NO_BAR: Final = np.iinfo(np.uint64).max
 _LONG: Final = np.iinfo(np.uint16).max
+
+Sets = tuple[Numbers, NDArray[np.uint64]]
+"""Items, and where those of each user end: the items of user u are items[ends[u − 1] : ends[u]]."""
 
 ForShares = Callable[[Callable[[tuple[int, int]], None]], None]
 """Calls a function for shares of the users, first and stop, side by side."""
@@ -80,7 +82,7 @@ class Lists:
 
 
 def settle(
-    sets: UserSets,
+    sets: Sets,
     items: Items,
     turns: Callable[[NDArray[Any]], Numbers],
     seating: Seating,
@@ -104,7 +106,7 @@ def settle(
 
 
 def arranged(
-    sets: UserSets,
+    sets: Sets,
     items: Items,
     numbers: Numbers,
     seating: Seating,
@@ -113,11 +115,11 @@ def arranged(
     """Return the users' lists; `numbers` are the contested items' places among each other."""
     words, most = items.words, seating.max_items
     np.bitwise_or(words, _CONTESTED, out=words, where=items.holders > seating.seats)
-    lists = Lists.empty(len(sets.ends), len(sets.items))
+    lists = Lists.empty(users=len(sets[1]), pairs=len(sets[0]))
 
     def work(share: tuple[int, int]) -> None:
         made = (getattr(lists, field.name) for field in fields(lists))
-        settling.arrange(sets.items, sets.ends, words, numbers, most, *share, *made)
+        settling.arrange(*sets, words, numbers, most, *share, *made)
 
     for_shares(work)
     for user in np.flatnonzero(lists.tied).tolist():
@@ -125,8 +127,9 @@ def arranged(
     return lists
 
 
-def _counted(sets: UserSets, user: int, words: Words, max_items: int) -> Numbers:
-    mine = sets.items[int(sets.ends[user - 1]) if user else 0 : int(sets.ends[user])]
+def _counted(sets: Sets, user: int, words: Words, max_items: int) -> Numbers:
+    items, ends = sets
+    mine = items[int(ends[user - 1]) if user else 0 : int(ends[user])]
     held: Numbers = mine[words[mine] != settling.GONE]
     return held[:max_items]
 
