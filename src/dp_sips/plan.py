@@ -72,9 +72,9 @@ class Plan:
 
         Exact where rounds are independent of what others hold, as long as none of the users' other
         items is found (if some are, the weight of the rest grows, and the chance with it). For
-        mechanisms in which users look at what others gave (dpsu, policy-laplace, gw, mad, mad2r) it
-        is the chance in a typical case: all holders have the same items, or only this one is
-        popular. Of users with more than max_items, bounding lets only some count.
+        mechanisms in which users look at what others gave (dpsu, policy-laplace, gw, matching, mad,
+        mad2r) it is the chance in a typical case: all holders have the same items, or only this one
+        is popular. Of users with more than max_items, bounding lets only some count.
         """
         users = check_whole("users", users, least=0)
         items = check_whole("items_per_user", items_per_user)

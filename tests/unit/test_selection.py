@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dp_sips import Gw, Mad, Selection, Sips, select_partitions
+from dp_sips import Gw, Mad, Matching, Selection, Sips, select_partitions
 
 OPTIONS: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "max_items": 5}
 
@@ -69,6 +69,7 @@ def test_json_is_the_certificate() -> None:
         (Sips, "rounds", np.int64(3), 3),
         (Gw, "buffer", np.float32(3), 3.0),
         (Gw, "histogram", {"all": np.int64(3)}, {"all": 3}),
+        (Matching, "laps", np.int64(2), 2),
         (Mad, "largest", np.int64(50), 50),
     ],
     ids=repr,

@@ -1,7 +1,7 @@
 """The paper's pseudo-code in plain Python: slow, short, and the oracle for every other engine."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import compress
 from typing import Any, ClassVar
@@ -166,7 +166,7 @@ class ReferenceContributions(Contributions):
         places = self._places()
         lists = [sorted(items[:max_items], key=places.__getitem__) for items in self._sets]
         left = [_requests(items, turn, laps, spare > 0) for turn, items in enumerate(lists)]
-        seated: dict[tuple[Item, bool], list[Sequence[int]]] = defaultdict(list)
+        seated: dict[tuple[Item, bool], list[tuple[int, int, int]]] = defaultdict(list)
         standing = list(range(len(lists)))
         while standing:
             desk, key = next(left[standing.pop()], (None, (0, 0, 0)))

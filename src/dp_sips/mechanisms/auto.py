@@ -1,7 +1,7 @@
 """auto: a private look at the data decides between matching and cumulative evidence.
 
-Matching releases most where people have few items each, cumulative evidence where they have many; in
-between, it depends on the data. So `auto` spends 2 % of ε on three noisy numbers, chooses by
+Matching releases most where people have few items each, cumulative evidence where they have many;
+in between, it depends on the data. So `auto` spends 2 % of ε on three noisy numbers, chooses by
 them, and spends the rest on what it chose:
 
     ñ ← n + Laplace                 n the number of users
@@ -288,9 +288,8 @@ class Auto:
 
     def chances(self, rounds: Sequence[Branch], holders: Floats, items: int) -> Floats:
         """Return the lower of the two branches' chances: what can be had whichever is chosen."""
-        return np.minimum.reduce(
-            [b.mechanism.chances(b.design.rounds, holders, items) for b in rounds]
-        )
+        chances = [b.mechanism.chances(b.design.rounds, holders, items) for b in rounds]
+        return np.asarray(np.minimum.reduce(chances))
 
     def words(self, rounds: Sequence[Branch]) -> str:
         """Say what the look does, and what may follow."""
@@ -298,8 +297,7 @@ class Auto:
         return "\n".join(
             (
                 f"A private look at the data, with {_LOOK:.0%} of epsilon, decides what runs:",
-                f"{short.mechanism.name} if people have few items each, else "
-                f"{long.mechanism.name}.",
+                f"{short.mechanism.name} if people have few items each, or {long.mechanism.name}.",
                 "",
                 f"{short.mechanism.name}: {short.mechanism.words(short.design.rounds)}",
                 "",

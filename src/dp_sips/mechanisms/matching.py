@@ -1,58 +1,62 @@
-"""Matching: each user has one vote, and deferred acceptance finds the item that needs it.
+"""Matching: each user has one vote, and deferred acceptance finds an item that needs it.
 
-    each user lists its items: publicly frequent first, then short, then by a keyed hash (bounding.py)
+    each user lists its items: publicly frequent ones first, then short ones, then by a keyed hash
     while some user stands:
-        it asks the next item of its list for a seat; `laps` times over the list, then once for spare seats
-        a free seat:                            the user sits down
+        it asks the next item of its list for a seat: `laps` times all of them, then once all of
+        them for a spare seat
+        a free seat: the user sits down
         a key below the worst key seated there: the user takes that seat, and the other stands
-        otherwise, or when turned away later:   it goes on; when its requests are over, it gives up
+        otherwise: the user goes on; after the last request, it gives up
     release item j with probability π(H_j), where H_j users are seated at j
 
-π is the optimal rule of `single.py`. An item has as many seats as give it a chance of 95 %, and spare
-seats up to 99.95 % for votes that no item needs otherwise. The key of a request is
+π is the optimal rule of `single.py`. An item has the seats that it needs for a chance of 95 %, and
+spare seats up to 99.95 %, for votes that no item needs otherwise. The key of a request is
 
     (laps left, items left on the list, turn of the user),
 
-and the least is the best: who has few requests left goes first. Keys of two users never agree, as no
-two have the same turn, a rank in a random order (bounding.turns) of which only comparisons matter.
+and the least key is the best: users who can ask few others are seated first. Turns are ranks in a
+random order (bounding.turns), so that no two keys are the same; only comparisons of them matter.
 
-Guarantee: (ε, δ)-DP, with all of ε and δ for the coins. An additional user changes H at one item at the
-most, by one (the theorem below). Coins are independent given H, and π is made for such a step
-(`single.py`), also where the item had no vote before.
+Guarantee: (ε, δ)-DP, with all of ε and δ for the coins. By the theorem below, an additional user
+changes H at one item at most, and by one. Given H, coins are independent, and π is made for such a
+step (`single.py`), also where the item had no vote before.
 
-Theorem. Let every user's list and turn depend on that user and on public things alone.
-  1. H does not depend on who asks when.
-  2. An additional user leaves H as it was, or raises it by 1 at one item.
+Theorem. Let the list of each user depend on that user and on public things alone, and let an
+additional user leave the order of the others' turns as it was. Then
+  1. H does not depend on who asks when;
+  2. an additional user leaves H as it was, or raises it by 1 at one item.
 
-Proof. A *desk* is an item's seats or its spare seats, and has q of them. A user's *requests*, a desk and a
-key each, are a fixed sequence; a lap over the list is a part of it like any other, and so two
-requests of a user may go to one desk. A user makes the next request when, and only when, the one before
-has been rejected. A desk that has received more than q requests has rejected all but those with the q
-least keys. More requests only lower what it takes to stay, so a rejected request stays rejected, and a
-user is never seated twice.
+Proof. A desk is an item's seats, or its spare seats; q is their number. The requests of a user, a
+desk and a key each, are a fixed sequence. A lap is a part of it like any other: two requests of one
+user may go to the same desk. A user makes a request when all earlier ones have been rejected, and
+only then. Of the requests that it has received, a desk has rejected all except those with the q
+least keys. Further requests only lower what it takes to stay, so what is rejected stays rejected,
+and a user is never seated twice.
 
-1. Take two runs A and B, each until nobody stands, and suppose that A rejects a request that B does not.
-   Let r, to a desk d, be the first of these in the order in which A rejects. When A rejects r, it has made q
-   requests with lesser keys at d. Their users' earlier requests, and those of r's user, were rejected by A
-   before r, hence by B, too; so B, which runs until nobody stands, makes the same q requests and r as well.
-   Then r is not among the q least at d, and B rejects it: a contradiction. By symmetry both runs reject
-   the same requests, and so they make the same ones, and seat the same users at the same desks.
+1. Let A and B be two runs until nobody stands, and suppose that A rejects a request that B does
+   not. Let r, to a desk d, be the first such request in the order in which A rejects. When A
+   rejects r, q requests with lesser keys have been made to d. Their users' earlier requests, and
+   those of r's user, were rejected in A before r, and so in B, too. As nobody stands at the end of
+   B, the same q requests, and r, are made in B. So r is not among the q least at d, and B rejects
+   it: a contradiction. By symmetry, A and B reject the same requests. So they make the same
+   requests, and the same users sit at the same desks.
 
-2. The lists of the others and all comparisons of their keys are the same with and without the new user.
-   By 1, H is what comes out if the others settle first and the new user comes last. From then on one user
-   stands at a time. It is turned away and goes on (H stays), or takes another's seat, who stands instead (H
-   stays), or finds a free seat (H grows by 1 there, and nobody stands), or gives up (nobody stands). Each
-   request is made once, so this chain ends, with at most one free seat taken. ∎
+2. With and without the new user, the others have the same requests, and keys that compare alike.
+   By 1 they may settle first, and the new user comes last. From then on, one user stands at a time.
+   It is rejected and goes on: H stays. It takes the seat of another, who stands instead: H stays.
+   It takes a free seat: H grows by 1 there, and nobody stands. It gives up: nobody stands. Each
+   request is made once, so this chain ends, and at most one free seat was taken. ∎
 
-It is essential that a run ends only when nobody stands: after a fixed number of rounds, one user can move
-several votes. It is essential, too, that users do not look at how full items are other than through
-rejections (`tests/privacy/test_matching_exact.py` has these and other broken variants).
+A run has to go on until nobody stands: if it ends after a given number of rounds, one user can move
+several votes. And users must learn how full items are from rejections only. Both, and other broken
+variants, are in tests/privacy/test_matching_exact.py.
 
-Deferred acceptance, and 1 for one request of each user to each desk, are Gale and Shapley's (1962); that
-the order of requests does not matter was spelt out by McVitie and Wilson (1971), and chains like that of 2
-by Blum, Roth and Rothblum (1997). One vote for each user under a target is GW's (Carvalho et al. 2022), and
-the optimal coin is Desfontaines, Voss, Gipson and Mandayam's (2022). Laps, spare seats, these keys, the use
-for partition selection and the bound on privacy are ours.
+Whose is what: deferred acceptance is Gale and Shapley's (1962); that the order of proposals does
+not matter is McVitie and Wilson's (1971); requests with terms, so that a user may ask one desk
+twice, are Hatfield and Milgrom's contracts (2005); vacancy chains, as in 2, are Blum, Roth and
+Rothblum's (1997). One vote for each user and a target are GW's (Carvalho et al. 2022), the coin is
+Desfontaines, Voss, Gipson and Mandayam's (2022). Laps, spare seats, these keys, and the use of all
+this for partition selection are ours.
 """
 
 from collections.abc import Mapping, Sequence
@@ -153,7 +157,7 @@ class Matching:
         return Design((step,), PointGuarantee.of(epsilon, delta, sampler), bounds)
 
     def chances(self, rounds: Sequence[MatchingRound], holders: Floats, items: int) -> Floats:
-        """Return the chance of an item, any of those that all holders have, where nobody else votes.
+        """Return the mean chance of the items that all holders have, where nobody else votes.
 
         They fill the seats of one item after the other, then the spare seats.
         """
@@ -168,11 +172,12 @@ class Matching:
         """Say what the round does."""
         step = rounds[0]
         return (
-            f"Each user has one vote, and asks their items for one of {step.seats} seats, one item\n"
-            "after the other; an item keeps the users who have the fewest other items left to\n"
-            f"ask. Those left over after {step.laps} laps ask for one of {step.spare} spare seats. An item is\n"
-            "released with a probability that depends on the number of its seated users alone,\n"
-            f"the highest that the promise allows: one half from {step.coin.median:.0f} users on."
+            f"Each user has one vote, and asks their items, one by one, for one of {step.seats}\n"
+            "seats. An item keeps the users who have the fewest other items left to\n"
+            f"ask. Users who find no seat in {step.laps} laps ask for one of {step.spare} spare\n"
+            "seats. An item is released with a probability that depends on the number\n"
+            "of its seated users alone, the highest that the promise allows: one half\n"
+            f"from {step.coin.median:.0f} users on."
         )
 
 

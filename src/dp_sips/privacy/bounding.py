@@ -12,8 +12,8 @@ fixed rule is private. It is asked to be fair, so that the sample is close to un
 The turns of users, where a mechanism takes one user after the other, are a rank of each user alone,
 from bits of their own: an additional user leaves the order of the others as it was.
 
-Where users have lists, `precedence` orders their items: by what the item is and by public counts, in the
-same way for everyone, and independently of who else is in the data.
+Where users have lists, `precedence` orders their items: by what an item is and by public counts, in
+the same way for everyone, and independently of who is in the data.
 """
 
 from collections.abc import Mapping
@@ -71,27 +71,9 @@ def mix(words: Words) -> Words:
     return words ^ (words >> np.uint64(31))
 
 
-def unmix(words: Words) -> Words:
-    """Undo `mix`."""
-    words = _unshifted(words, 31) * np.uint64(pow(0x94D049BB133111EB, -1, 1 << 64))
-    words = _unshifted(words, 27) * np.uint64(pow(0xBF58476D1CE4E5B9, -1, 1 << 64))
-    return _unshifted(words, 30)
-
-
-def _unshifted(words: Words, bits: int) -> Words:
-    """Undo x ^ (x >> bits), for more than 21 bits."""
-    return words ^ (words >> np.uint64(bits)) ^ (words >> np.uint64(2 * bits))
-
-
 def user_words(key: BoundingKey, blocks: Blocks) -> Words:
     """Return a scrambled word for each user."""
     return _words(key.word(Purpose.BOUNDING_USERS), blocks)
-
-
-def user_blocks(key: BoundingKey, words: Words, tags: Words) -> Blocks:
-    """Return the blocks of users, given the words and the second halves of the blocks."""
-    seed = np.uint64(key.word(Purpose.BOUNDING_USERS))
-    return np.stack((unmix(words) ^ mix(tags ^ seed), tags), axis=1)
 
 
 def item_words(key: BoundingKey, blocks: Blocks) -> Words:

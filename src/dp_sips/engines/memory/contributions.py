@@ -172,8 +172,11 @@ class MemoryContributions(Contributions):
         holders = self._added(np.ones(most + 1, dtype=np.uint64))
         items = Items(self._precedence(), holders, self._items.blocks)
         seating = Seating(seats, spare, laps, most)
-        shares = cuts(self._sets.ends, 8 * len(self._shares))
-        return settle(self._sets, items, self._turns_of, seating, self._pool.map, shares)
+        sets = self._sets.items, self._sets.ends
+        return settle(sets, items, self._turns_of, seating, self._for_shares)
+
+    def _for_shares(self, work: Callable[[tuple[int, int]], None]) -> None:
+        list(self._pool.map(work, cuts(self._sets.ends, 8 * len(self._shares))))
 
     def _precedence(self) -> Weights:
         """Return the word of each item by which lists are ordered, by its number."""
@@ -204,10 +207,13 @@ class MemoryContributions(Contributions):
 
     def decide(self, weights: Weights, decide: Decide) -> Bools:
         """Return the verdict on each item, by its number."""
-        verdicts = np.empty(len(weights), dtype=np.bool_)
+        verdicts = np.zeros(len(weights), dtype=np.bool_)
 
         def work(piece: slice) -> None:
-            verdicts[piece] = decide(self._items.blocks(piece), weights[piece])
+            held = np.flatnonzero(weights[piece]) + piece.start
+            # A slice is faster than a choice, unless most items have no weight.
+            rows: Any = piece if 2 * len(held) > _PIECE else held
+            verdicts[rows] = decide(self._items.blocks(rows), weights[rows])
 
         self._by_pieces(work)
         return verdicts

@@ -1,10 +1,10 @@
 """Who is seated where, over sets as arrays: the lists, the turns, and the compiled loop.
 
-Most items have fewer holders than seats, so that nobody is ever turned away there. A user's list ends at
-the first of them, which leaves a small part of the pairs to settle.
+Most items have no more holders than seats, so that nobody is ever turned away there: a user's list
+ends at the first of them. The others are contested.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_sips.engines.memory import settling
-from dp_sips.engines.memory.loading import UserSets
 from dp_sips.engines.memory.numbering import Numbers
 from dp_sips.privacy import bounding
 from dp_sips.privacy.arrays import Blocks, Weights, Words
@@ -21,6 +20,12 @@ from dp_sips.privacy.weights import UNIT
 _CONTESTED: Final = np.uint64(1)
 _NO_BAR: Final = np.iinfo(np.uint64).max
 _LONG: Final = np.iinfo(np.uint16).max
+
+Sets = tuple[Numbers, NDArray[np.uint64]]
+"""Items, and where those of each user end: the items of user u are items[ends[u − 1] : ends[u]]."""
+
+ForShares = Callable[[Callable[[tuple[int, int]], None]], None]
+"""Calls a function for shares of the users, first and stop, side by side."""
 
 
 @dataclass(frozen=True)
@@ -77,23 +82,21 @@ class Lists:
 
 
 def settle(
-    sets: UserSets,
+    sets: Sets,
     items: Items,
     turns: Callable[[NDArray[Any]], Numbers],
     seating: Seating,
-    run: Callable[..., Iterable[None]],
-    shares: Sequence[tuple[int, int]],
+    for_shares: ForShares,
 ) -> Weights:
     """Return how many users are seated at each item; the result takes the place of `holders`.
 
-    `turns` orders some of the users, given by their numbers; `run` maps a function over shares of
-    the users, side by side.
+    `turns` orders some of the users, given by their numbers.
     """
     desks = np.flatnonzero(items.holders > seating.seats)
     desks = desks[bounding.in_precedence(items.words[desks], items.blocks(desks))]
     numbers = np.empty(len(items.words), dtype=np.uint32)
     numbers[desks] = np.arange(len(desks), dtype=np.uint32)
-    lists = arranged(sets, items, numbers, seating, run, shares)
+    lists = arranged(sets, items, numbers, seating, for_shares)
     weights = items.holders
     weights.fill(0)
     at_once = (lists.lengths == 0) & (lists.lasts != settling.NOWHERE)
@@ -103,31 +106,32 @@ def settle(
 
 
 def arranged(
-    sets: UserSets,
+    sets: Sets,
     items: Items,
     numbers: Numbers,
     seating: Seating,
-    run: Callable[..., Iterable[None]],
-    shares: Sequence[tuple[int, int]],
+    for_shares: ForShares,
 ) -> Lists:
     """Return the users' lists; `numbers` are the contested items' places among each other."""
     words, most = items.words, seating.max_items
     np.bitwise_or(words, _CONTESTED, out=words, where=items.holders > seating.seats)
-    lists = Lists.empty(len(sets.ends), len(sets.items))
+    lists = Lists.empty(users=len(sets[1]), pairs=len(sets[0]))
 
     def work(share: tuple[int, int]) -> None:
         made = (getattr(lists, field.name) for field in fields(lists))
-        settling.arrange(sets.items, sets.ends, words, numbers, most, *share, *made)
+        settling.arrange(*sets, words, numbers, most, *share, *made)
 
-    list(run(work, shares))
+    for_shares(work)
     for user in np.flatnonzero(lists.tied).tolist():
         _untie(lists, user, _counted(sets, user, words, most), items, numbers)
     return lists
 
 
-def _counted(sets: UserSets, user: int, words: Words, max_items: int) -> Numbers:
-    mine = sets.items[int(sets.ends[user - 1]) if user else 0 : int(sets.ends[user])]
-    return mine[words[mine] != settling.GONE][:max_items]
+def _counted(sets: Sets, user: int, words: Words, max_items: int) -> Numbers:
+    items, ends = sets
+    mine = items[int(ends[user - 1]) if user else 0 : int(ends[user])]
+    held: Numbers = mine[words[mine] != settling.GONE]
+    return held[:max_items]
 
 
 def _untie(lists: Lists, user: int, mine: Numbers, items: Items, numbers: Numbers) -> None:

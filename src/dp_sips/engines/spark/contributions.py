@@ -199,7 +199,8 @@ class SparkContributions(Contributions):
                     "SparkEngine(collect_bytes=...) as much as the driver can hold, or choose "
                     "another mechanism, such as 'cumulative'"
                 )
-            return lists.select("payload").toArrow().to_batches()
+            batches: list[pa.RecordBatch] = lists.select("payload").toArrow().to_batches()
+        return batches
 
     def _shuffle_by_item(self, sums: DataFrame) -> DataFrame:
         """Shuffle partial sums by item, together with the evidence of earlier rounds."""

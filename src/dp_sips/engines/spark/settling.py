@@ -1,9 +1,9 @@
 """Matching on a cluster: workers make the users' lists, and the driver settles them.
 
-Who is seated does not depend on who asks when (mechanisms/matching.py), so the users may settle in any
-place. First the cluster counts holders; items with more of them than seats are contested, and workers
-are told which. Only lists of contested items travel to the driver, four bytes an item: users whose first
-item is not contested are counted where they are.
+Who is seated does not depend on who asks when (mechanisms/matching.py), so users may settle in any
+place. First the cluster counts holders; items with more of them than seats are contested, and
+workers are told which. Only lists of contested items travel to the driver, four bytes an item:
+users whose first item is not contested are counted where they are.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from dp_sips.engines.encoding import PublicCounts
 from dp_sips.engines.memory import settling
-from dp_sips.engines.memory.loading import UserSets
 from dp_sips.engines.memory.matching import Items, Lists, Seating, arranged, seated
 from dp_sips.engines.spark.block_sets import NO_BLOCKS, BlockSet
 from dp_sips.engines.spark.chunks import Chunk, read_chunks
@@ -26,6 +25,7 @@ from dp_sips.engines.spark.wire import Labels, WorkerKey, pack, payloads_of, unp
 from dp_sips.privacy import bounding
 from dp_sips.privacy.arrays import Blocks, Integers, Weights, Words
 from dp_sips.privacy.contributions import Evidence
+from dp_sips.privacy.noise import Purpose
 from dp_sips.privacy.weights import UNIT
 
 LIST_SCHEMA: Final = "kind int, bucket int, payload binary"
@@ -35,7 +35,7 @@ VOTES, LISTS = range(2)
 Turns = Callable[[Blocks], NDArray[np.uint32]]
 """The order of users' turns, given their blocks."""
 
-_NO_COUNTS: Final = np.empty(0, dtype=np.uint32)
+_NO_NUMBERS: Final = np.empty(0, dtype=np.uint32)
 _NO_LAST: Final = np.array([[0, 0xFE << 56]], dtype=np.uint64)
 """Stands for the last item of a list that has none: no value has this tag (blocks.py)."""
 
@@ -110,10 +110,9 @@ class ListUp:
         # All that matters of holders is whether they are too many.
         holders = np.where(places > 0, self.seating.seats + 1, 0).astype(np.uint64)
         items = Items(words, holders, blocks.__getitem__)
-        sets = UserSets(chunk.items, chunk.ends, _NO_COUNTS)
-        shares = [(0, len(chunk.ends))]
+        sets = chunk.items, chunk.ends
         numbers = (places - 1).astype(np.uint32)
-        return arranged(sets, items, numbers, self.seating, map, shares)
+        return arranged(sets, items, numbers, self.seating, lambda work: work((0, len(chunk.ends))))
 
 
 def _columns(rows: list[tuple[int, bytes]]) -> tuple[pa.Array, pa.Array]:
@@ -165,7 +164,7 @@ class Collected:
         words, tags, sizes, lengths, low, high = (_joined(parts, n) for n in range(6))
         listed = [part[6].view(np.uint32)[: int(part[3].sum())] for part in parts]
         lists = Lists(
-            listed=np.concatenate([_NO_COUNTS, *listed]),
+            listed=np.concatenate([_NO_NUMBERS, *listed]),
             begins=np.cumsum(lengths) - lengths,
             lengths=lengths.astype(np.uint32),
             sizes=sizes.astype(np.uint32),
@@ -175,7 +174,7 @@ class Collected:
             tied=np.zeros(len(sizes), dtype=np.uint8),
         )
         lasts = np.stack((low, high), axis=1)
-        return cls(bounding.user_blocks(key, words, tags), lists, lasts)
+        return cls(user_blocks(key, words, tags), lists, lasts)
 
     def settled(self, contested: Blocks, turns: Turns, seating: Seating) -> Sums:
         """Return where the users are seated; an item may occur more than once."""
@@ -193,3 +192,22 @@ class Collected:
 
 def _joined(parts: list[list[Words]], column: int) -> Words:
     return np.concatenate([NO_BLOCKS[:, 0], *(part[column] for part in parts)])
+
+
+def user_blocks(key: WorkerKey, words: Words, tags: Words) -> Blocks:
+    """Return the blocks of users, whose second halves are the tags: undo `bounding.user_words`."""
+    seed = np.uint64(key.word(Purpose.BOUNDING_USERS))
+    return np.stack((unmix(words) ^ bounding.mix(tags ^ seed), tags), axis=1)
+
+
+def unmix(words: Words) -> Words:
+    """Undo `bounding.mix`."""
+    words = _unshifted(words, 31) * np.uint64(pow(0x94D049BB133111EB, -1, 1 << 64))
+    words = _unshifted(words, 27) * np.uint64(pow(0xBF58476D1CE4E5B9, -1, 1 << 64))
+    return _unshifted(words, 30)
+
+
+def _unshifted(words: Words, bits: int) -> Words:
+    """Undo x ^ (x >> bits), for more than 21 bits."""
+    words = words ^ (words >> np.uint64(bits))
+    return words ^ (words >> np.uint64(2 * bits))
