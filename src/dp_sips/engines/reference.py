@@ -179,9 +179,7 @@ class ReferenceContributions(Contributions):
         verdicts = decide(blocks, np.array(list(weights.values()), dtype=np.uint64))
         return list(compress(weights, verdicts))
 
-    def decide_on_evidence(
-        self, weights: dict[Item, int], decide: DecideOnEvidence
-    ) -> list[Item]:
+    def decide_on_evidence(self, weights: dict[Item, int], decide: DecideOnEvidence) -> list[Item]:
         """Return the items to release; keep the evidence and the claims of the others."""
         if not weights:
             return []

@@ -6,7 +6,8 @@ user's weight it claims; items whose evidence is hopeless leave the users' sets 
 released, and their weight moves to items that still have a chance. Users' sets are cut to max_items
 once, for all rounds.
 
-    for round l = 1, …, I, with a share f_l of the budget, σ_l = 1/√(2ρ f_l), c_l = f_l·trust^l, C_l = Σ c_l:
+    for round l = 1, …, I, with a share f_l of the budget, σ_l = 1/√(2ρ f_l),
+    c_l = f_l·trust^l and C_l = c_1 + … + c_l:
         weight_l(u) ← Σ a_u/√(Σ a²) over the holders of u, the inner sum over a holder's items
         evidence(u) ← evidence(u) + c_l (weight_l(u) + N(0, σ_l²))
         z ← evidence(u)/C_l, in deviations of its noise
@@ -381,9 +382,7 @@ def _followed(rounds: Sequence[EvidenceRound], holders: Floats, items: int) -> F
         ]
         released += np.where(above[-1], chance, 0).sum(axis=1)
         above = [inside & ~above[-1] for inside in above[:-1]] + [np.zeros_like(above[-1])]
-        chances = [
-            np.where(inside & ~higher, chance, 0) for inside, higher in pairwise(above)
-        ]
+        chances = [np.where(inside & ~higher, chance, 0) for inside, higher in pairwise(above)]
     return np.clip(released, 0, 1)
 
 

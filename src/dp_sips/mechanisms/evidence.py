@@ -1,13 +1,13 @@
 """The accounting of cumulative evidence: what a user with items of its own can change, jointly.
 
-The mechanism (`cumulative.py`). Each user's set is cut once to Δ0 items. Round l of I has a share f_l
-of the budget (Σ f_l = 1) and noise σ_l = 1/√(2ρ f_l). An item has a claim a² on the square of its
-holders' weight, a multiple of 1/16 in [0, 1]; it is 1 at first. A user gives a_u/√(Σ a²) to each of
-its items, rounded down to a lattice. Evidence is X_i = Σ_{l≤i} c_l (weight_l + noise_l) / C_i with
-C_i = c_1 + … + c_i: later rounds, whose weights are larger, may be trusted more than their share. Its
-noise has the deviation s_i = √(V_i/2ρ)/C_i, V_i = Σ_{l≤i} c_l²/f_l. An item is released if X_i ≥ T_i.
-Else its next claim is a step function of X_i/s_i that nowhere falls, and is 0 below z_i: the item is
-dropped, for good.
+The mechanism (`cumulative.py`). Each user's set is cut once to Δ0 items. Round l of I has a share
+f_l of the budget (Σ f_l = 1) and noise σ_l = 1/√(2ρ f_l). An item has a claim a² on the square of
+its holders' weight, a multiple of 1/16 in [0, 1]; it is 1 at first. A user gives a_u/√(Σ a²) to
+each of its items, rounded down to a lattice. Evidence is
+X_i = Σ_{l≤i} c_l (weight_l + noise_l) / C_i with C_i = c_1 + … + c_i: later rounds, whose weights are larger, may be trusted more than their
+share. Its noise has the deviation s_i = √(V_i/2ρ)/C_i, V_i = Σ_{l≤i} c_l²/f_l. An item is released
+if X_i ≥ T_i. Else its next claim is a step function of X_i/s_i that nowhere falls, and is 0 below
+z_i: the item is dropped, for good.
 
 Theorem. Let t of a user's items be held, after cutting, by nobody else, and let ξ be the noise of
 these. Let A_l be the sum of their claims in round l if evidence was ξ alone, and B_l the same
@@ -22,12 +22,12 @@ a_u/√(a_u² + …) ≤ 1/√(1 + B_l), and B_l depends on the others' noise on
 released, u in round i, has Σ_{l≤i} c_l (1/√(1 + B_l) + noise_l(u)) / C_i ≥ T_i, and u's noise is
 independent of B: the event E that this holds for no u and i depends on ξ alone, and fails with
 probability at most D(t). Now fix ξ in E. None of the t items is released, and the release is a
-function of the noisy weights of the items that others hold too, the same with and without the
-user. Let S ≤ Δ0 − t be the sum of the claims of the user's items among these, and A ≥ A_l that of
-its own: it moves them by a squared norm of at most S/(S + A) ≤ (Δ0 − t)/(Δ0 − t + A_l), a bound that
-ξ fixes beforehand. So these are an adaptive composition of Gaussian mechanisms, and
-P[M(x') ∈ Y | ξ] and P[M(x) ∈ Y] are within (ε, δ_G(ε, √(2ρ y))) of each other, both ways. Average over ξ
-in E, and add P[Eᶜ] ≤ D(t). ∎
+function of the noisy weights of the items that others hold too, the same with and without the user.
+Let S ≤ Δ0 − t be the sum of the claims of the user's items among these, and A ≥ A_l that of its
+own: it moves them by a squared norm of at most S/(S + A) ≤ (Δ0 − t)/(Δ0 − t + A_l), a bound that ξ
+fixes beforehand. So these are an adaptive composition of Gaussian mechanisms, and P[M(x') ∈ Y | ξ]
+and P[M(x) ∈ Y] are within (ε, δ_G(ε, √(2ρ y))) of each other, both ways. Average over ξ in E, and
+add P[Eᶜ] ≤ D(t). ∎
 
 The same fixed-ξ argument with y ≤ 1 gives max_t D(t)-approximate ρ-zCDP.
 
@@ -42,13 +42,13 @@ below what noise had before it was rounded: D counts with thresholds that are ha
 The sampler's values are off by at most 2⁻⁴⁹ (1 + |z|), for |z| ≤ 10.5, and a cell is 2^-STEP_BITS/σ
 wide: the odds of a cell are off by a factor within 1 ± 23·2⁻⁴⁹·σ·2^STEP_BITS, which `lattice_cost`
 charges to ε for each item that a user touches. Beyond, up to |z| = 13.2 where the sampler ends, a
-cell's chance is off by up to 2⁻¹²⁷, a step of its uniform numbers at either border. SAMPLER_TAIL pays
-for an error of 2⁻¹²³ (README.md), so for 16 cells; `lattice_cost` charges to δ as many of it as there
-are such cells.
+cell's chance is off by up to 2⁻¹²⁷, a step of its uniform numbers at either border. SAMPLER_TAIL
+pays for an error of 2⁻¹²³ (README.md), so for 16 cells; `lattice_cost` charges to δ as many of it
+as there are such cells.
 
 Numbers. All expectations are bounded from above:
- - the claim of noise alone is bounded from below, on a lattice, always rounding down; only the first
-   `_TRACKED` of a user's items are counted. Lower claims mean larger D and G;
+ - the claim of noise alone is bounded from below, on a lattice, always rounding down; only the
+   first `_TRACKED` of a user's items are counted. Lower claims mean larger D and G;
  - rounds depend on each other, and what is used of B_1 … B_i is the law of each: a sum of t − 1
    independent claims. Of all ways to couple them, the one in which all are the same quantile U of
    their laws has the largest E g(Σ p_l b(B_l)), for every convex g and monotone b: the comonotone
@@ -60,6 +60,7 @@ Numbers. All expectations are bounded from above:
  - δ_G is taken from chords over y, which lie above a convex function;
  - `_UPWARDS` pays for the rounding of floats, in evidence too: 10⁻¹³ of a deviation moves no tail
    by more than a factor 1 + 10⁻¹¹.
+
 Public: everything here. No function in this file sees data.
 """
 

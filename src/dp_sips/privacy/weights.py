@@ -6,8 +6,8 @@ have 64 bits: 2³⁴ users fit.
 
 Guarantee: a user with k items adds w(k) = floor(2³⁰/√k) to each, so it moves the histogram by
 √(k·w(k)²) ≤ 2³⁰ units: an L2 norm of at most 1, exactly (the paper's section 3.1). Where items have
-claims q_1, …, q_k that add up to S, it adds ⌊√(2^2b q_j/S)⌋ units of 2^-b to each: squares add up to at
-most Σ 2^2b q_j/S = 2^2b, an L2 norm of at most 1 as well.
+claims q_1, …, q_k that add up to S, it adds ⌊√(2^2b q_j/S)⌋ units of 2^-b to each. The squares of
+these add up to at most Σ 2^2b q_j/S = 2^2b: an L2 norm of at most 1 as well.
 """
 
 import math
