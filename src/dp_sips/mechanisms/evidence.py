@@ -4,10 +4,10 @@ The mechanism (`cumulative.py`). Each user's set is cut once to Δ0 items. Round
 f_l of the budget (Σ f_l = 1) and noise σ_l = 1/√(2ρ f_l). An item has a claim a² on the square of
 its holders' weight, a multiple of 1/16 in [0, 1]; it is 1 at first. A user gives a_u/√(Σ a²) to
 each of its items, rounded down to a lattice. Evidence is
-X_i = Σ_{l≤i} c_l (weight_l + noise_l) / C_i with C_i = c_1 + … + c_i: later rounds, whose weights are larger, may be trusted more than their
-share. Its noise has the deviation s_i = √(V_i/2ρ)/C_i, V_i = Σ_{l≤i} c_l²/f_l. An item is released
-if X_i ≥ T_i. Else its next claim is a step function of X_i/s_i that nowhere falls, and is 0 below
-z_i: the item is dropped, for good.
+X_i = Σ_{l≤i} c_l (weight_l + noise_l) / C_i with C_i = c_1 + … + c_i: later rounds, whose weights
+are larger, may be trusted more than their share. Its noise has the deviation s_i = √(V_i/2ρ)/C_i,
+V_i = Σ_{l≤i} c_l²/f_l. An item is released if X_i ≥ T_i. Else its next claim is a step function of
+X_i/s_i that nowhere falls, and is 0 below z_i: the item is dropped, for good.
 
 Theorem. Let t of a user's items be held, after cutting, by nobody else, and let ξ be the noise of
 these. Let A_l be the sum of their claims in round l if evidence was ξ alone, and B_l the same

@@ -32,8 +32,11 @@ from dp_sips.privacy.contributions import (
 from dp_sips.privacy.noise import Key
 from dp_sips.privacy.weights import UNIT_BITS, WHOLE_CLAIM, weight_table
 
-_PIECE: Final = 1 << 18
+_PIECE: Final = 1 << 15
 """Items that are decided about at a time: enough for numpy, little enough for the cache."""
+
+_MOST_OF_THEM: Final = 0.8
+"""From this share of active items on, picking them out takes longer than deciding about all."""
 
 
 class MemoryContributions(Contributions):
@@ -223,7 +226,7 @@ class MemoryContributions(Contributions):
         released = np.zeros(len(weights), dtype=np.bool_)
 
         def work(piece: slice) -> None:
-            active = np.flatnonzero(~self._gone[piece]) + piece.start
+            active = _active(self._gone, piece)
             self._evidence[active], released[active], self._claims[active] = decide(
                 self._items.blocks(active), weights[active], self._evidence[active]
             )
@@ -277,3 +280,14 @@ class MemoryContributions(Contributions):
     def _by_pieces(self, work: Callable[[slice], None]) -> None:
         size = self._items.size()
         list(self._pool.map(work, (slice(i, i + _PIECE) for i in range(0, size, _PIECE))))
+
+
+def _active(gone: Bools, piece: slice) -> slice | NDArray[np.int64]:
+    """Return the items of a piece that are active.
+
+    Where most are, that is all of them: an item that is gone has no weight, and so no chance.
+    """
+    numbers = np.flatnonzero(~gone[piece])
+    if len(numbers) > _MOST_OF_THEM * len(gone[piece]):
+        return piece
+    return numbers + piece.start
