@@ -114,7 +114,7 @@ class TestClaims:
         """A lattice that rounds up is above the truth: what `test_below_the_truth` looks for."""
         schedule = SCHEDULES["default"]
         shifted = Schedule(
-            schedule.shares, schedule.trust, tuple(z - 0.02 for z in schedule.drops),
+            schedule.shares, schedule.trust, tuple(z - 0.1 for z in schedule.drops),
             schedule.ramp, schedule.margin, schedule.patience,
         )  # fmt: skip
         truth = np.stack(quadrature(schedule))

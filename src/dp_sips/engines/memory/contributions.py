@@ -287,7 +287,5 @@ def _active(gone: Bools, piece: slice) -> slice | NDArray[np.int64]:
 
     Where most are, that is all of them: an item that is gone has no weight, and so no chance.
     """
-    numbers = np.flatnonzero(~gone[piece])
-    if len(numbers) > _MOST_OF_THEM * len(gone[piece]):
-        return piece
-    return numbers + piece.start
+    numbers: NDArray[np.int64] = np.flatnonzero(~gone[piece]) + piece.start
+    return piece if len(numbers) > _MOST_OF_THEM * len(gone[piece]) else numbers

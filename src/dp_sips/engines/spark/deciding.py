@@ -117,8 +117,13 @@ class RoundResult:
         """Read rows of `VERDICT_SCHEMA`."""
         counts = [unpack(payload) for payload in payloads_of(_of_kind(rows, COUNTS))]
         items, dropped = (sum(int(count[n][0]) for count in counts) for n in range(2))
-        blocks = (read_blocks(_of_kind(rows, kind)) for kind in (RELEASED, DROPPED))
-        return cls(items, dropped, *blocks, Signals.from_batches(_of_kind(rows, LOWERED)))
+        return cls(
+            items,
+            dropped,
+            read_blocks(_of_kind(rows, RELEASED)),
+            read_blocks(_of_kind(rows, DROPPED)),
+            Signals.from_batches(_of_kind(rows, LOWERED)),
+        )
 
 
 def _of_kind(rows: pa.Table, kind: int) -> list[pa.RecordBatch]:
