@@ -510,7 +510,7 @@ class TestNovelItems:
     With 4,500 users and δ = 5 % the standard error is 0.3 %: what exceeds δ by 2 % is caught.
     """
 
-    @pytest.mark.parametrize("rounds", [2, 18])
+    @pytest.mark.parametrize("rounds", [2, 17])
     @pytest.mark.parametrize(
         ("items", "max_items"), [(1, 1), (1, 20), (5, 20), (20, 20), (60, 20), (100, 100)]
     )

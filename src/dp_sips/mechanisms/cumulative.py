@@ -70,9 +70,11 @@ _FLAT: Final = 1e-12
 
 _STEPS: Final = 1 << STEP_BITS
 _FEW_ROUNDS: Final = 7
-_OPENING: Final = (0.0025, 0.008)
-"""Shares of the first rounds, unless rounds are few: they release what is very popular."""
+_OPENING: Final = 0.007
+"""The share of the first round, unless rounds are few: it releases what is very popular."""
 _DROP_NOTHING: Final = -9.0
+_BEND: Final = 0.65
+"""Drop levels rise as rounds to this power: faster at first, when most items are still there."""
 
 _WORDS: Final = """\
 A user with k items gives 1/√k to each, and less to those whose evidence is poor.
@@ -202,21 +204,21 @@ class Cumulative:
     """Cumulative evidence: SIPS that forgets nothing, and gives up on the hopeless.
 
     Attributes:
-        rounds: I, how many rounds. Of seven or more, the first two are tiny and drop nothing.
+        rounds: I, how many rounds. Of seven or more, the first is tiny and drops nothing.
         growth: How much more of the budget each other round gets than the one before.
         trust: How much more than its share of the budget each round counts than the one before.
         first_drop: Evidence below this many deviations of its noise is hopeless after the first of
             the other rounds …
-        last_drop: … and after the last round; rounds in between go evenly.
+        last_drop: … and after the last; in between, it rises fast at first.
         ramp: How many deviations above that an item has its whole share of a user's weight.
     """
 
-    rounds: int = 18
-    growth: float = 1.08
+    rounds: int = 17
+    growth: float = 1.0
     trust: float = 1.06
     first_drop: float = -2.5
     last_drop: float = 3.0
-    ramp: float = 1.7
+    ramp: float = 1.5
 
     name: ClassVar[str] = "cumulative"
     default_max_items: ClassVar[int] = 250
@@ -239,15 +241,17 @@ class Cumulative:
 
     def schedule(self) -> Schedule:
         """Return the constants of the mechanism as its accounting wants them."""
-        opening = _OPENING if self.rounds >= _FEW_ROUNDS else ()
-        count = self.rounds - len(opening)
+        opening = int(self.rounds >= _FEW_ROUNDS)
+        count = self.rounds - opening
         grown = np.array([self.growth**i for i in range(count)])
-        others = grown * ((1 - sum(opening)) / grown.sum())
-        drops = np.linspace(self.first_drop, self.last_drop, count)
+        others = grown * ((1 - opening * _OPENING) / grown.sum())
+        drops = (
+            self.first_drop + (self.last_drop - self.first_drop) * np.linspace(0, 1, count) ** _BEND
+        )
         return Schedule(
-            shares=(*opening, *others.tolist()),
+            shares=(_OPENING,) * opening + tuple(others.tolist()),
             trust=self.trust,
-            drops=(_DROP_NOTHING,) * len(opening) + tuple(drops.tolist()),
+            drops=(_DROP_NOTHING,) * opening + tuple(drops.tolist()),
             ramp=self.ramp,
             margin=0.2,
             patience=8.0,
