@@ -39,13 +39,14 @@ def test_certificate_is_pinned() -> None:
         "statement", "rho", "threshold_delta", "sampler_loss", "sampler_tail",
     }  # fmt: skip
     assert certificate["mechanism"] == {
-        "name": "cumulative", "rounds": 12, "growth": 1.2, "first_drop": -2.0, "last_drop": 3.0,
+        "name": "cumulative", "rounds": 17, "growth": 1.0, "trust": 1.06, "first_drop": -2.5,
+        "last_drop": 3.0, "ramp": 1.5,
     }  # fmt: skip
     assert certificate["items"] == {"item": "string"}
     assert certificate["private"] is True
     assert [set(row) for row in certificate["rounds"]] == [
-        {"round", "rho", "delta", "sigma", "threshold", "share", "spent", "drop"}
-    ] * 12
+        {"round", "rho", "delta", "sigma", "threshold", "share", "count", "counted", "edges"}
+    ] * 17
 
 
 @pytest.mark.parametrize("engine", ["memory", "reference"])

@@ -1,7 +1,7 @@
 """The paper's pseudo-code in plain Python: slow, short, and the oracle for every other engine."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import compress
 from typing import Any, ClassVar
@@ -27,7 +27,7 @@ from dp_sips.privacy.contributions import (
     Split,
 )
 from dp_sips.privacy.noise import Key, Purpose
-from dp_sips.privacy.weights import UNIT, UNIT_BITS, weight
+from dp_sips.privacy.weights import UNIT, UNIT_BITS, WHOLE_CLAIM, claimed_weight, weight
 from dp_sips.progress import Progress
 from dp_sips.sources import Source
 
@@ -103,6 +103,7 @@ class ReferenceContributions(Contributions):
         self._public = public
         self._schema = schema
         self._evidence: dict[Item, float] = defaultdict(float)
+        self._claims: dict[Item, int] = defaultdict(lambda: WHOLE_CLAIM)
         self._released: list[Item] = []
 
     def weigh(self, max_items: int, step_bits: int = UNIT_BITS) -> dict[Item, int]:
@@ -113,6 +114,15 @@ class ReferenceContributions(Contributions):
             for item in counted:
                 histogram[item] += weight(len(counted), step_bits)
         return histogram
+
+    def weigh_by_claim(self, step_bits: int) -> dict[Item, int]:
+        """Return the sum of what users give to each item, by its claim."""
+        sums: dict[Item, int] = defaultdict(int)
+        for items in self._sets:
+            total = sum(self._claims[item] for item in items)
+            for item in items:
+                sums[item] += claimed_weight(self._claims[item], total, step_bits)
+        return sums
 
     def spread(
         self,
@@ -205,18 +215,18 @@ class ReferenceContributions(Contributions):
         verdicts = decide(blocks, np.array(list(weights.values()), dtype=np.uint64))
         return list(compress(weights, verdicts))
 
-    def decide_on_evidence(
-        self, weights: dict[Item, int], decide: DecideOnEvidence
-    ) -> tuple[list[Item], list[Item]]:
-        """Return the items to release and those to drop; keep the evidence of the others."""
+    def decide_on_evidence(self, weights: dict[Item, int], decide: DecideOnEvidence) -> list[Item]:
+        """Return the items to release; keep the evidence and the claims of the others."""
         if not weights:
-            return [], []
+            return []
         blocks = np.array([self._blocks[item] for item in weights])
         so_far = np.array([self._evidence[item] for item in weights])
         sums = np.array(list(weights.values()), dtype=np.uint64)
-        evidence, released, dropped = decide(blocks, sums, so_far)
+        evidence, released, claims = decide(blocks, sums, so_far)
         self._evidence.update(zip(weights, evidence.tolist(), strict=True))
-        return list(compress(weights, released)), list(compress(weights, dropped))
+        self._claims.update(zip(weights, claims.tolist(), strict=True))
+        self._discard(compress(weights, claims == 0))
+        return list(compress(weights, released))
 
     def measure_users(self, measure: Measure) -> int:
         """Return the sum over the users' sets, by their sizes."""
@@ -228,12 +238,12 @@ class ReferenceContributions(Contributions):
 
     def remove(self, verdicts: list[Item]) -> None:
         """Remove found items from the users' sets: Algorithm 3, lines 8–10."""
-        self.drop(verdicts)
+        self._discard(verdicts)
         self._released += verdicts
 
-    def drop(self, verdicts: list[Item]) -> None:
-        """Remove items from the users' sets without releasing them."""
-        gone = set(verdicts)
+    def _discard(self, items: Iterable[Item]) -> None:
+        """Take items out of the users' sets."""
+        gone = set(items)
         self._sets = [[item for item in items if item not in gone] for items in self._sets]
 
     def released(self) -> pa.Table:

@@ -20,6 +20,7 @@ from dp_sips.engines.spark.deciding import (
     COUNTS,
     DROPPED,
     KEPT,
+    LOWERED,
     RELEASED,
     VERDICT_SCHEMA,
     DecideItems,
@@ -69,6 +70,7 @@ from dp_sips.engines.spark.weighing import (
     SignalItems,
     Signals,
     SpreadWeights,
+    WeighByClaim,
     WeighChunks,
 )
 from dp_sips.engines.spark.wire import SHUFFLE_SCHEMA, Labels, WorkerKey, bucket_labels
@@ -132,6 +134,7 @@ class SparkContributions(Contributions):
         self._stale: list[CachedTable] = []
         self._released: list[Blocks] = []
         self._removed = BlockSet.of(NO_BLOCKS)
+        self._lowered = Signals.none()
         self._dropped: DataFrame | None = None
         self._to_drop: RoundResult | None = None
         self._kept_count: int | None = None
@@ -154,6 +157,12 @@ class SparkContributions(Contributions):
         """Return the weight of each item: partial sums by chunk, shuffled by item."""
         chunks = self._current_chunks()
         weigh = WeighChunks(self._removed, max_items, step_bits, self._labels)
+        return self._shuffle_by_item(chunks.mapInArrow(weigh, SHUFFLE_SCHEMA))
+
+    def weigh_by_claim(self, step_bits: int) -> DataFrame:
+        """Return the weight of each item; claims travel by broadcast."""
+        chunks = self._current_chunks()
+        weigh = WeighByClaim(self._removed, self._lowered, step_bits, self._labels)
         return self._shuffle_by_item(chunks.mapInArrow(weigh, SHUFFLE_SCHEMA))
 
     def spread(
@@ -216,21 +225,20 @@ class SparkContributions(Contributions):
         self._print_plan(verdicts)
         return self._run(verdicts).released
 
-    def decide_on_evidence(
-        self, weights: DataFrame, decide: DecideOnEvidence
-    ) -> tuple[Blocks, RoundResult]:
-        """Run the round; return the blocks to release, and a result for `drop`."""
+    def decide_on_evidence(self, weights: DataFrame, decide: DecideOnEvidence) -> Blocks:
+        """Run the round; return the blocks to release. The next round drops what is hopeless."""
         old = self._verdicts
         on_evidence = DecideItemsOnEvidence(decide, self._labels)
         self._verdicts = self._cache(weights.mapInArrow(on_evidence, VERDICT_SCHEMA))
         # Items to drop are collected in the same job where they cannot be too many to broadcast.
         few = self._kept_count is not None and self._kept_count <= self._broadcast_items
-        kinds = f"{RELEASED}, {COUNTS}" + (f", {DROPPED}" if few else "")
+        kinds = f"{RELEASED}, {COUNTS}, {LOWERED}" + (f", {DROPPED}" if few else "")
         result = self._run(self._verdicts.scan.where(f"kind IN ({kinds})"))
         self._kept_count = result.kept_count
         if old is not None:
             self._uncache(old)
-        return result.released, result
+        self._to_drop, self._lowered = result, result.lowered
+        return result.released
 
     def measure_users(self, measure: Measure) -> int:
         """Return the sum over the users' sets, by their sizes: one small job."""
@@ -248,10 +256,6 @@ class SparkContributions(Contributions):
         """Release these items, and take them out of the users' sets."""
         self._released.append(verdicts)
         self._broadcast_removal(verdicts)
-
-    def drop(self, verdicts: RoundResult) -> None:
-        """Take items out of the users' sets without releasing them, if another round follows."""
-        self._to_drop = verdicts
 
     def released(self) -> pa.Table:
         """Return the items released so far."""
