@@ -11,7 +11,7 @@ them, and spends the rest on what it chose:
     D ← Y − g·P + Laplace           Y = Σ π(H), what matching would release on average
                                     P = Σ ramp(W), a proxy of what evidence would: the weights of
                                         one round, in which up to 16 items of a user count
-                                    g = exp(−0.35 + 0.28 s), what further rounds are worth
+                                    g = exp(−0.27 + 0.27 s), what further rounds are worth
     D above ±2 scales of its noise: matching, else evidence     (+ where s > 3, − elsewhere)
 
 The constants were fitted on the data sets of docs/yields.md; experiments/choice.py shows how
@@ -71,7 +71,7 @@ _SHORT_LISTS: Final = 2.4
 _LONG_LISTS: Final = 4.8
 _LEAN_AT: Final = 3.0
 _LEAN: Final = 2.0
-_WORTH: Final = (-0.35, 0.28)
+_WORTH: Final = (-0.27, 0.27)
 _SIZE_UNIT: Final = 16
 _LARGEST_SIZE: Final = 128
 _YIELD_UNIT: Final = 1024
@@ -156,18 +156,37 @@ class SizeLook:
         rho = rounded_up(release.rho + zcdp_of_epsilon(self.epsilon))
         return LookGuarantee(rho, release.threshold_delta, sampler, self.epsilon, release)
 
+    def measure(self, contributions: Contributions) -> tuple[float, float, float]:
+        """Return Y, P and s without noise, for experiments.
+
+        Sensitive: all three.
+        """
+        users = contributions.measure_users(_ones)
+        length = 2 * math.log2(contributions.measure_users(_root_sizes) / users / _SIZE_UNIT)
+        expected, reached = self._yields(contributions)
+        return expected / _YIELD_UNIT, reached / _YIELD_UNIT, length
+
+    def _yields(self, contributions: Contributions) -> tuple[int, int]:
+        """Return Y and P in their units."""
+        matching: MatchingRound = self.short.design.rounds[0]
+        expected = contributions.measure_items(
+            matching.weigh(contributions), _ExpectedYield(matching)
+        )
+        return expected, contributions.measure_items(contributions.weigh(_PROXY_ITEMS), self._proxy)
+
+    @property
+    def _proxy(self) -> "_Proxy":
+        return _Proxy(_PROXY_LEVEL * self.long.design.rounds[-1].threshold)
+
     def _compare(
         self, contributions: Contributions, length: float, scale: float, noise: Scrambler
     ) -> Branch:
         """Compare what the branches would release."""
         worth = round(_WORTH_UNIT * math.exp(_WORTH[0] + _WORTH[1] * length))
-        matching: MatchingRound = self.short.design.rounds[0]
-        yields = _ExpectedYield(matching)
-        proxy = _Proxy(_PROXY_LEVEL * self.long.design.rounds[-1].threshold)
-        expected = contributions.measure_items(matching.weigh(contributions), yields)
-        weights = contributions.weigh(_PROXY_ITEMS)
-        difference = _WORTH_UNIT * expected - worth * contributions.measure_items(weights, proxy)
-        scale *= max(_WORTH_UNIT * yields.sensitivity, worth * proxy.sensitivity)
+        expected, reached = self._yields(contributions)
+        difference = _WORTH_UNIT * expected - worth * reached
+        step = _ExpectedYield(self.short.design.rounds[0]).sensitivity
+        scale *= max(_WORTH_UNIT * step, worth * self._proxy.sensitivity)
         found = noisy_integer(difference, scale=scale, scrambler=noise, place=2)
         lean = _LEAN if length > _LEAN_AT else -_LEAN
         return self.short if found > lean * scale else self.long
