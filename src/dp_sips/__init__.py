@@ -9,7 +9,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from dp_sips import text
-from dp_sips.errors import DpSipsError, InputError, OutputError, UsageError
+from dp_sips.errors import (
+    DpSipsError,
+    InputError,
+    OutOfMemoryError,
+    OutputError,
+    UsageError,
+)
 from dp_sips.mechanisms import (
     Cumulative,
     Dpsu,
@@ -45,6 +51,7 @@ __all__ = [
     "Mad2R",
     "Matching",
     "MemoryEngine",
+    "OutOfMemoryError",
     "OutputError",
     "Plan",
     "PolicyLaplace",

@@ -328,6 +328,7 @@ class TestSurface:
             "Mad2R",
             "Matching",
             "MemoryEngine",
+            "OutOfMemoryError",
             "OutputError",
             "Plan",
             "PolicyLaplace",

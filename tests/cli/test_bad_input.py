@@ -176,3 +176,18 @@ def test_nulls(run: Any, tmp_path: Path, column: str) -> None:
     nulls = pa.nulls(2, table[column].type)
     pq.write_table(table.set_column(index, column, nulls), tmp_path / "d.parquet")
     assert run("select", tmp_path / "d.parquet", *ENOUGH).refused(f"'{column}'", "--nulls drop")
+
+
+def test_several_columns_are_named_by_repeating_the_flag(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    path.write_text("u,country,city\n1,2,3\n")
+    usual = ("select", path, "--user", "u", "--epsilon", "1", "--delta", "1e-5")
+    fix = "--item country --item city"
+    assert run(*usual, "--item", "country,city").refused("no column 'country,city'", fix)
+    assert run(*usual, "--item", "country", "city").refused("unexpected 'city'", "repeat", fix)
+
+
+def test_the_input_has_no_flag(run: Any) -> None:
+    ran = run("select", "--input", "x.csv")
+    assert ran.refused("unknown flag --input", "INPUT is given without a flag")
+    assert "did you mean" not in ran.err

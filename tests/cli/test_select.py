@@ -192,3 +192,25 @@ def test_force_replaces_a_file(select: Any, tmp_path: Path) -> None:
     assert path.read_text() == "old"
     assert select("-o", path, "--force").code == 0
     assert path.read_text().splitlines() == ["item", *COMMON]
+
+
+def test_formulas_are_escaped_where_asked(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "d.parquet"
+    pq.write_table(pa.table({"user": range(300), "item": ["=1+1"] * 300}), path)
+    usual = (
+        "select",
+        path,
+        "--user",
+        "user",
+        "--item",
+        "item",
+        "--epsilon",
+        "1",
+        "--delta",
+        "1e-5",
+    )
+    assert run(*usual).out == "item\n=1+1\n"
+    assert run(*usual, "--escape-formulas").out == "item\n'=1+1\n"
+    assert run(*usual, "--escape-formulas", "--format", "jsonl").refused(
+        "--escape-formulas is for CSV"
+    )

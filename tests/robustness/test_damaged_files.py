@@ -27,14 +27,15 @@ def test_hundreds_of_mutants(fuzz_files: Any) -> None:
     assert min(counts["read"], counts["refused"]) > 20
 
 
-def test_a_reader_that_dies_is_noticed(fuzz_files: Any, tmp_path: Path) -> None:
+def test_a_crash_is_noticed(
+    fuzz_files: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     reader = fuzz_files.Reader()
-    path = tmp_path / "a.csv"
-    path.write_text("u,i\n1,2\n")
-    assert reader(path).startswith("read")
-    reader._process.kill()
-    reader._process.wait()
-    assert reader(path).startswith("read")  # by a new one
+    monkeypatch.setattr(fuzz_files, "_READER", "\nimport os, sys; sys.stdin.readline(); os.abort()")
+    assert reader(tmp_path) == "CRASHED with code -6"
+    assert not fuzz_files.is_fine("CRASHED with code -6")
+    monkeypatch.setattr(fuzz_files, "_READER", "\nimport sys; sys.stdin.readline(); print('read')")
+    assert reader(tmp_path) == "read"
     reader.close()
 
 

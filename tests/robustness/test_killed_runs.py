@@ -54,31 +54,24 @@ def test_an_ignored_signal_stays_ignored(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_ctrl_c_during_imports_is_quiet() -> None:
-    for pause in (0.0, 0.1, 0.2):
-        script = (
-            "import sys, dp_sips_command as c; print('started', flush=True); sys.exit(c.main())"
-        )
-        before = signal.signal(signal.SIGINT, signal.default_int_handler)
-        process = subprocess.Popen(
-            (
-                sys.executable,
-                "-c",
-                f"import signal; signal.pthread_sigmask(0, [2])\n{script}",
-                "demo",
-            ),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        signal.signal(signal.SIGINT, before)
-        assert process.stdout is not None
-        assert process.stdout.readline() == "started\n"
-        time.sleep(pause + 0.01)
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate()
-        assert "Traceback" not in errors
-        assert process.returncode in (-signal.SIGINT, 130)
+@pytest.mark.parametrize("pause", [0.01, 0.1, 0.2])
+def test_ctrl_c_during_imports_is_quiet(pause: float) -> None:
+    script = "import sys, dp_sips_command as c; print('started', flush=True); sys.exit(c.main())"
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    process = subprocess.Popen(
+        (sys.executable, "-c", script, "demo"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    signal.signal(signal.SIGINT, before)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "started\n"
+    time.sleep(pause)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate()
+    assert process.returncode in (-signal.SIGINT, 130)
+    assert errors in ("", "dp-sips: error: interrupted: nothing was written\n")
 
 
 def limited(kind: int, most: int) -> Callable[[], None]:

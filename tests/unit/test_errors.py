@@ -2,13 +2,18 @@
 
 import pytest
 
-from dp_sips import DpSipsError, InputError, OutputError, UsageError
+from dp_sips import DpSipsError, InputError, OutOfMemoryError, OutputError, UsageError
 from dp_sips.errors import did_you_mean
 
 
 @pytest.mark.parametrize(
     ("error", "builtin"),
-    [(UsageError, ValueError), (InputError, ValueError), (OutputError, OSError)],
+    [
+        (UsageError, ValueError),
+        (InputError, ValueError),
+        (OutputError, OSError),
+        (OutOfMemoryError, MemoryError),
+    ],
 )
 def test_tree(error: type[Exception], builtin: type[Exception]) -> None:
     assert issubclass(error, DpSipsError)

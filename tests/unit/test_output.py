@@ -236,7 +236,7 @@ def test_a_file_that_appears_is_not_replaced(
 
 
 def test_nobody_else_can_read_what_is_being_written(tmp_path: Path) -> None:
-    modes = []
+    modes: list[int] = []
 
     def look(sink: BinaryIO) -> None:
         sink.write(b"data")

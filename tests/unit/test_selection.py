@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dp_sips import Gw, Mad, Matching, Selection, Sips, select_partitions
@@ -96,3 +97,11 @@ def test_is_frozen() -> None:
     selection: Any = select(200)
     with pytest.raises(AttributeError):
         selection.private = False
+
+
+def test_a_selection_equals_itself_whatever_its_table() -> None:
+    frame = pd.DataFrame({"u": range(200), "i": ["a"] * 200})
+    one, other = (select_partitions(frame, user="u", item="i", **OPTIONS) for _ in range(2))
+    assert one == one  # noqa: PLR0124
+    assert one != other
+    assert len({one, other}) == 2

@@ -98,3 +98,16 @@ def test_bad_rows_leave_nothing(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="column 'author' of the table has nulls"):
         dp_sips.write_tokens(docs, tmp_path / "t.parquet", user="author", item=words("body"))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_users_without_a_type_are_text_or_declared(tmp_path: Path) -> None:
+    """A file has one type for all users: 1 and "1" must not become one of them."""
+    path, out = tmp_path / "d.jsonl", tmp_path / "t.parquet"
+    path.write_text('{"u": "ann", "t": "tea"}\n')
+    dp_sips.write_tokens(path, out, user="u", item=words("t"))
+    assert pq.read_table(out).to_pydict() == {"u": ["ann"], "t": ["tea"]}
+    path.write_text('{"u": 1, "t": "tea"}\n')
+    with pytest.raises(InputError, match=r"column 'u' of .* not text: declare its type, as types="):
+        dp_sips.write_tokens(path, out, user="u", item=words("t"))
+    dp_sips.write_tokens(path, out, user="u", item=words("t"), types={"u": "int"})
+    assert pq.read_table(out).to_pydict() == {"u": [1], "t": ["tea"]}

@@ -125,8 +125,10 @@ def _unknown_flag(flag: str, parser: Parser) -> str:
     if name.upper() in parser.positional:
         return f"unknown flag {flag}: {name.upper()} is given without a flag, before the others"
     meant = FOREIGN.get(name.replace("-", "_"), "")
-    # The library says mechanism=Sips(rounds=…) where the command line has --rounds.
+    # The library says mechanism=Sips(rounds=…) and types= where the command line has --rounds
+    # and, once for each column, --type.
     ours = "--" + re.sub(r".*\((\w+)=.*", r"\1", meant).replace("_", "-")
-    if ours in parser.flags:
-        return f"unknown flag {flag}: here it is called {ours}"
+    for known in (ours, ours.removesuffix("s")):
+        if known in parser.flags:
+            return f"unknown flag {flag}: here it is called {known}"
     return f"unknown flag {flag}: {did_you_mean(flag, parser.flags)}"

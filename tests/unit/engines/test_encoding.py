@@ -1,6 +1,7 @@
 """Blocks: distinct values have distinct blocks, and a value has one block whatever carries it."""
 
 import datetime as dt
+import time
 from typing import Any
 
 import numpy as np
@@ -188,3 +189,29 @@ def test_which_types_are_integers_inside() -> None:
     nulls = integer_words(pa.array([None, 5, None], pa.int16()))
     assert nulls.tolist() == [0, 5, 0]
     assert nulls.dtype == np.uint64
+
+
+def test_long_values_are_hashed_one_by_one() -> None:
+    lengths = [1023, 1024, 1025, 1026, 5000, 1_000_000]
+    values = [bytes([kind]) * length for length in lengths for kind in (1, 2)]
+    values += [b"\x01" * 1025 + b"\x02", b"\x01" * 1025 + b"\x00"]
+    first, (short,), again = (blocks(pa.array(part)) for part in (values, [b"short"], values))
+    assert first == again
+    assert len({*first, short}) == len(values) + 1
+    assert {block[-1] for block in first} == {0xFF}
+    others = value_blocks(pa.array(values), Key.fresh().scrambler("test"))
+    assert not set(first) & {block.tobytes() for block in others}
+
+
+def test_the_company_of_a_long_value_does_not_matter() -> None:
+    long, short = "x" * 2000, "y" * 100
+    assert blocks(pa.array([long, short, long])) == [
+        *blocks(pa.array([long])), *blocks(pa.array([short])), *blocks(pa.array([long])),
+    ]  # fmt: skip
+
+
+def test_megabytes_take_no_minutes() -> None:
+    values = pa.array([bytes([kind]) * 10_000_000 for kind in range(3)], pa.large_binary())
+    start = time.process_time()
+    blocks(values)
+    assert time.process_time() - start < 3
