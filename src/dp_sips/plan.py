@@ -11,11 +11,13 @@ import numpy as np
 from dp_sips.errors import UsageError
 from dp_sips.mechanisms import Mechanism, find_mechanism
 from dp_sips.mechanisms.auto import recommended
-from dp_sips.mechanisms.base import Asked, EpsilonDelta, RhoDelta
+from dp_sips.mechanisms.base import Asked, EpsilonDelta, Look, RhoDelta
 from dp_sips.mechanisms.chances import binomial
 from dp_sips.privacy.arrays import Floats
 from dp_sips.privacy.bounding import Bounds
+from dp_sips.privacy.contributions import Contributions
 from dp_sips.privacy.guarantee import Guarantee
+from dp_sips.privacy.noise import Scrambler
 from dp_sips.validation import check_number, check_whole, refuse_unknown
 
 _MOST_USERS: Final = 1 << 34
@@ -33,6 +35,8 @@ class Plan:
             depends on the mechanism; `table()` shows all of it.
         guarantee: What the release spends, all rounds together.
         bounds: How users' sets are bounded.
+        look: The private look at the data that decides which of `rounds` run; mostly None.
+        chosen_by: The public numbers of the look that chose this plan, if one did.
     """
 
     mechanism: Mechanism
@@ -40,20 +44,37 @@ class Plan:
     rounds: tuple[Any, ...]
     guarantee: Guarantee
     bounds: Bounds
+    look: Look | None = None
+    chosen_by: dict[str, Any] | None = None
 
     @property
     def max_items(self) -> int:
         """Δ0, how many items of a user count."""
         return self.bounds.max_items
 
+    def after_look(self, contributions: Contributions, noise: Scrambler) -> "Plan":
+        """Return the plan that a private look at the data chooses; without a look, this plan."""
+        if self.look is None:
+            return self
+        branch = self.look.choose(contributions, noise)
+        design = branch.design
+        return Plan(
+            branch.mechanism,
+            self.asked,
+            design.rounds,
+            self.look.guarantee(design.guarantee),
+            design.bounds,
+            chosen_by={"name": self.mechanism.name, **self.look.row()},
+        )
+
     def release_probability(self, users: int, items_per_user: int = 1) -> float:
         """Return the chance of an item that `users` users hold, each with `items_per_user` items.
 
         Exact where rounds are independent of what others hold, as long as none of the users' other
         items is found (if some are, the weight of the rest grows, and the chance with it). For
-        mechanisms in which users look at what others gave (dpsu, policy-laplace, gw, mad, mad2r) it
-        is the chance in a typical case: all holders have the same items, or only this one is
-        popular. Of users with more than max_items, bounding lets only some count.
+        mechanisms in which users look at what others gave (dpsu, policy-laplace, gw, matching, mad,
+        mad2r) it is the chance in a typical case: all holders have the same items, or only this one
+        is popular. Of users with more than max_items, bounding lets only some count.
         """
         users = check_whole("users", users, least=0)
         items = check_whole("items_per_user", items_per_user)
@@ -131,6 +152,7 @@ def plan(
     delta: float | None = None,
     rho: float | None = None,
     max_items: int | None = None,
+    items_per_user: float | None = None,
     **unknown: Any,
 ) -> Plan:
     """Compute the rounds of a release from public parameters.
@@ -142,6 +164,8 @@ def plan(
         delta: δ, together with either.
         rho: ρ of the paper's δ-approximate ρ-zCDP.
         max_items: Δ0, how many items of a user count; each mechanism has its default.
+        items_per_user: Roughly how many items a person has, if that is public: "auto" then needs no
+            look at the data. It must not come from the data that is protected.
         unknown: Refused, with the name that is meant where another library's is given.
 
     Guarantee: with `epsilon`, a release by this plan is (ε, δ)-DP; with `rho`, it is δ-approximate
@@ -151,11 +175,13 @@ def plan(
     asked = _asked(epsilon, delta, rho)
     most = None if max_items is None else check_whole("max_items", max_items)
     if mechanism == "auto":
-        chosen, design = recommended(asked, most)
+        chosen, design = recommended(asked, most, items_per_user)
+    elif items_per_user is not None:
+        raise UsageError("items_per_user is a hint for mechanism='auto': leave it out")
     else:
         chosen = find_mechanism(mechanism)
         design = chosen.design(asked, most or chosen.default_max_items)
-    return Plan(chosen, asked, design.rounds, design.guarantee, design.bounds)
+    return Plan(chosen, asked, design.rounds, design.guarantee, design.bounds, design.look)
 
 
 def _asked(epsilon: float | None, delta: float | None, rho: float | None) -> Asked:

@@ -10,7 +10,7 @@ from dp_sips.errors import UsageError
 from dp_sips.mechanisms import Mechanism
 from dp_sips.plan import Plan
 from dp_sips.plan import plan as make_plan
-from dp_sips.privacy.noise import Key
+from dp_sips.privacy.noise import Key, Purpose
 from dp_sips.progress import Progress
 from dp_sips.room import clear_about_memory
 from dp_sips.selection import Selection
@@ -30,6 +30,7 @@ def select_partitions(
     delta: float | None = None,
     rho: float | None = None,
     max_items: int | None = None,
+    items_per_user: float | None = None,
     mechanism: str | Mechanism = "auto",
     engine: str | Engine = "auto",
     nulls: str = "error",
@@ -52,6 +53,8 @@ def select_partitions(
         delta: δ, together with either.
         rho: ρ of the paper's δ-approximate ρ-zCDP.
         max_items: Δ0, how many items of a user count; each mechanism has its default.
+        items_per_user: Roughly how many items a person has, if that is public: "auto" then needs no
+            look at the data. It must not come from the data that is protected.
         mechanism: "auto" for the recommended one, another name such as "sips", or a mechanism with
             its own parameters.
         engine: "auto", "memory", "spark", "reference", or an engine with its own options.
@@ -69,7 +72,14 @@ def select_partitions(
     Public: every argument except `data`. Sensitive: `data`, except its column names and types.
     """
     refuse_unknown(unknown)
-    plan = make_plan(mechanism, epsilon=epsilon, delta=delta, rho=rho, max_items=max_items)
+    plan = make_plan(
+        mechanism,
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        max_items=max_items,
+        items_per_user=items_per_user,
+    )
     key = _key(seed, insecure_test=insecure_test)
     shown = Progress(show=progress)
     runner = find_engine(engine, data)
@@ -77,6 +87,7 @@ def select_partitions(
     source = open_source(runner.read(data), user=user, item=item, nulls=nulls, types=types)
 
     with closing(runner.load(source, plan.bounds, key, shown)) as contributions:
+        plan = plan.after_look(contributions, key.scrambler(Purpose.LOOK))
         for index, round_ in enumerate(shown.steps("rounds", plan.rounds, len(plan.rounds))):
             round_.run(contributions, key.noise_of_round(index))
         released = sorted_items(contributions.released(), source.item_schema)

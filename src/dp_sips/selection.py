@@ -51,6 +51,7 @@ class Selection:
                 "sampler_tail": spent.sampler.tail,
             },
             "mechanism": {"name": self.plan.mechanism.name, **_parameters(self.plan)},
+            **({"chosen_by": self.plan.chosen_by} if self.plan.chosen_by else {}),
             "max_items": self.plan.max_items,
             "rounds": self.plan.table(),
             **self._facts,

@@ -149,7 +149,8 @@ class TestImports:
 
     def test_engines_do_not_know_each_other(self) -> None:
         """Spark's workers run the compiled loops of the memory engine, and nothing else of it."""
-        loops = ("dp_sips.engines.memory.kernels", "dp_sips.engines.memory.weighing")
+        names = ("kernels", "matching", "settling", "weighing")
+        loops = tuple(f"dp_sips.engines.memory.{name}" for name in names)
         for path, tree in TREES.items():
             for name in imported(tree):
                 if path.startswith("engines/memory/"):
@@ -325,6 +326,7 @@ class TestSurface:
             "InputError",
             "Mad",
             "Mad2R",
+            "Matching",
             "MemoryEngine",
             "OutOfMemoryError",
             "OutputError",

@@ -80,7 +80,9 @@ class TestFlags:
 
 
 class TestSelect:
-    @pytest.mark.parametrize("name", ["mad", "mad2r", "dpsu", "policy-laplace", "gw", "single"])
+    @pytest.mark.parametrize(
+        "name", ["mad", "mad2r", "dpsu", "policy-laplace", "gw", "matching", "single"]
+    )
     def test_mechanisms_run(self, select: Any, name: str) -> None:
         ran = select("--mechanism", name, "--json", "--quiet")
         shown = json.loads(ran.out)
@@ -109,6 +111,15 @@ class TestHistogram:
         shown = json.loads(select(*flags).out)
         assert shown["items"] == ["jam"]
         used = {"name": "gw", "buffer": 400, "histogram": 3, "ties": "items"}
+        assert shown["certificate"]["mechanism"] == used
+
+    def test_lists_are_public(self, select: Any, tmp_path: Path) -> None:
+        """A user's first item has enough seats for few users; the last one gets what is left."""
+        path = self.file(tmp_path, "item,count\ntea,5\njam,9\n")
+        flags = ("--mechanism", "matching", "--histogram", path, "--json", "--quiet")
+        shown = json.loads(select(*flags).out)
+        assert shown["items"]
+        used = {"name": "matching", "laps": 3, "histogram": 2}
         assert shown["certificate"]["mechanism"] == used
 
     @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -164,7 +175,7 @@ class TestHistogram:
     def test_no_file(self, select: Any) -> None:
         assert select("--histogram", "nowhere.csv").refused("nowhere.csv")
 
-    def test_is_for_gw(self, select: Any, tmp_path: Path) -> None:
+    def test_is_for_gw_and_matching(self, select: Any, tmp_path: Path) -> None:
         path = self.file(tmp_path, "item,count\ntea,5\n")
         ran = select("--histogram", path, "--mechanism", "sips", "--quiet")
-        assert ran.refused("--histogram is for gw", "'sips'")
+        assert ran.refused("--histogram is for gw or matching", "'sips'")

@@ -100,6 +100,16 @@ class Rounds:
         loaded.close()
         return first, second
 
+    def seated(
+        self, data: Any, seats: tuple[int, int, int], bounds: Bounds, seed: int, **options: Any
+    ) -> Histogram:
+        """Return the weights that `settle` gives, with these seats, spare seats and laps."""
+        source = open_source(data, **{"nulls": "error"} | options)
+        loaded = self.engine.load(source, bounds, Key.for_tests(seed), Progress(show=False))
+        found = by_verdict(loaded, loaded.settle(*seats, bounds.max_items))
+        loaded.close()
+        return found
+
     def release(self, data: Any, **options: Any) -> Any:
         """Run the whole mechanism with a test key."""
         defaults: dict[str, Any] = {"rho": 0.5, "delta": 0.01, "seed": 1, "insecure_test": True}

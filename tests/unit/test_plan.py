@@ -59,7 +59,7 @@ class TestGoldenValues:
 
     def test_auto_is_cumulative_evidence(self) -> None:
         made = plan(rho=0.1, delta=1e-5)
-        assert made == plan(Cumulative(), rho=0.1, delta=1e-5, max_items=300)
+        assert made == plan(Cumulative(), rho=0.1, delta=1e-5, max_items=250)
 
     def test_auto_looks_again_where_few_items_count(self) -> None:
         few: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "max_items": 79}

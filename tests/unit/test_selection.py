@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dp_sips import Gw, Mad, Selection, Sips, select_partitions
+from dp_sips import Gw, Mad, Matching, Selection, Sips, select_partitions
 
 OPTIONS: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "max_items": 5}
 
@@ -40,13 +40,14 @@ def test_certificate_is_pinned() -> None:
         "statement", "rho", "threshold_delta", "sampler_loss", "sampler_tail",
     }  # fmt: skip
     assert certificate["mechanism"] == {
-        "name": "cumulative", "rounds": 12, "growth": 1.2, "first_drop": -2.0, "last_drop": 3.0,
+        "name": "cumulative", "rounds": 17, "growth": 1.0, "trust": 1.06, "first_drop": -2.5,
+        "last_drop": 3.0, "ramp": 1.5,
     }  # fmt: skip
     assert certificate["items"] == {"item": "string"}
     assert certificate["private"] is True
     assert [set(row) for row in certificate["rounds"]] == [
-        {"round", "rho", "delta", "sigma", "threshold", "share", "spent", "drop"}
-    ] * 12
+        {"round", "rho", "delta", "sigma", "threshold", "share", "count", "counted", "edges"}
+    ] * 17
 
 
 @pytest.mark.parametrize("engine", ["memory", "reference"])
@@ -70,6 +71,7 @@ def test_json_is_the_certificate() -> None:
         (Sips, "rounds", np.int64(3), 3),
         (Gw, "buffer", np.float32(3), 3.0),
         (Gw, "histogram", {"all": np.int64(3)}, {"all": 3}),
+        (Matching, "laps", np.int64(2), 2),
         (Mad, "largest", np.int64(50), 50),
     ],
     ids=repr,

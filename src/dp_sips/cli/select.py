@@ -108,8 +108,9 @@ def _add_histogram(parser: Parser) -> None:
     parser.add_argument(
         "--histogram",
         metavar="FILE",
-        help="for gw: public frequencies that say which item of a user is its favourite; a file "
-        "with the item columns and a column 'count'. It must not come from the data",
+        help="for gw (the default with this flag) and matching: public frequencies that say which "
+        "item of a user comes first; a file with the item columns and a column 'count'. It must "
+        "not come from the data",
     )
 
 

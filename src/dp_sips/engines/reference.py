@@ -1,9 +1,10 @@
 """The paper's pseudo-code in plain Python: slow, short, and the oracle for every other engine."""
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import compress
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +27,7 @@ from dp_sips.privacy.contributions import (
     Split,
 )
 from dp_sips.privacy.noise import Key, Purpose
-from dp_sips.privacy.weights import UNIT_BITS, weight
+from dp_sips.privacy.weights import UNIT, UNIT_BITS, WHOLE_CLAIM, claimed_weight, weight
 from dp_sips.progress import Progress
 from dp_sips.sources import Source
 
@@ -75,6 +76,13 @@ class ReferenceEngine(Engine):
         )
 
 
+def _requests(items: list[Item], turn: int, laps: int, spare: bool) -> Iterator[Any]:  # noqa: FBT001
+    """Yield the desks that a user asks, in order, each with the key by which it is seated."""
+    for left in range(laps + spare, 0, -1):
+        for place, item in enumerate(items):
+            yield (item, spare and left == 1), (left, len(items) - place, turn)
+
+
 class ReferenceContributions(Contributions):
     """The users' sets: W_1, …, W_N in the paper."""
 
@@ -95,6 +103,7 @@ class ReferenceContributions(Contributions):
         self._public = public
         self._schema = schema
         self._evidence: dict[Item, float] = defaultdict(float)
+        self._claims: dict[Item, int] = defaultdict(lambda: WHOLE_CLAIM)
         self._released: list[Item] = []
 
     def weigh(self, max_items: int, step_bits: int = UNIT_BITS) -> dict[Item, int]:
@@ -105,6 +114,15 @@ class ReferenceContributions(Contributions):
             for item in counted:
                 histogram[item] += weight(len(counted), step_bits)
         return histogram
+
+    def weigh_by_claim(self, step_bits: int) -> dict[Item, int]:
+        """Return the sum of what users give to each item, by its claim."""
+        sums: dict[Item, int] = defaultdict(int)
+        for items in self._sets:
+            total = sum(self._claims[item] for item in items)
+            for item in items:
+                sums[item] += claimed_weight(self._claims[item], total, step_bits)
+        return sums
 
     def spread(
         self,
@@ -153,6 +171,35 @@ class ReferenceContributions(Contributions):
                 paid[alike[0] if policy.by_row else min(alike, key=self._word)] += 1
         return {item: weight for item, weight in paid.items() if weight}
 
+    def settle(self, seats: int, spare: int, laps: int, max_items: int) -> dict[Item, int]:
+        """Return how many users are seated at each item: deferred acceptance, as in matching.py."""
+        places = self._places()
+        lists = [sorted(items[:max_items], key=places.__getitem__) for items in self._sets]
+        left = [_requests(items, turn, laps, spare > 0) for turn, items in enumerate(lists)]
+        seated: dict[tuple[Item, bool], list[tuple[int, int, int]]] = defaultdict(list)
+        standing = list(range(len(lists)))
+        while standing:
+            desk, key = next(left[standing.pop()], (None, (0, 0, 0)))
+            if desk is None:
+                continue
+            seated[desk].append(key)
+            if len(seated[desk]) > (spare if desk[1] else seats):
+                worst = max(seated[desk])
+                seated[desk].remove(worst)
+                standing.append(worst[-1])
+        users: dict[Item, int] = defaultdict(int)
+        for (item, _), keys in seated.items():
+            users[item] += len(keys) * UNIT
+        return users
+
+    def _places(self) -> dict[Item, int]:
+        """Return the place of each item on all lists."""
+        items, blocks = list(self._blocks), np.array(list(self._blocks.values()))
+        counts = None if self._public is None else self._public(blocks)
+        words = np.array([self._word(item) for item in items], dtype=np.uint64)
+        order = bounding.in_precedence(bounding.precedence(blocks, words, counts), blocks)
+        return {items[row]: place for place, row in enumerate(order)}
+
     def _word(self, item: Item) -> int:
         return self._words.get(item, 0)
 
@@ -168,18 +215,18 @@ class ReferenceContributions(Contributions):
         verdicts = decide(blocks, np.array(list(weights.values()), dtype=np.uint64))
         return list(compress(weights, verdicts))
 
-    def decide_on_evidence(
-        self, weights: dict[Item, int], decide: DecideOnEvidence
-    ) -> tuple[list[Item], list[Item]]:
-        """Return the items to release and those to drop; keep the evidence of the others."""
+    def decide_on_evidence(self, weights: dict[Item, int], decide: DecideOnEvidence) -> list[Item]:
+        """Return the items to release; keep the evidence and the claims of the others."""
         if not weights:
-            return [], []
+            return []
         blocks = np.array([self._blocks[item] for item in weights])
         so_far = np.array([self._evidence[item] for item in weights])
         sums = np.array(list(weights.values()), dtype=np.uint64)
-        evidence, released, dropped = decide(blocks, sums, so_far)
+        evidence, released, claims = decide(blocks, sums, so_far)
         self._evidence.update(zip(weights, evidence.tolist(), strict=True))
-        return list(compress(weights, released)), list(compress(weights, dropped))
+        self._claims.update(zip(weights, claims.tolist(), strict=True))
+        self._discard(compress(weights, claims == 0))
+        return list(compress(weights, released))
 
     def measure_users(self, measure: Measure) -> int:
         """Return the sum over the users' sets, by their sizes."""
@@ -191,12 +238,12 @@ class ReferenceContributions(Contributions):
 
     def remove(self, verdicts: list[Item]) -> None:
         """Remove found items from the users' sets: Algorithm 3, lines 8–10."""
-        self.drop(verdicts)
+        self._discard(verdicts)
         self._released += verdicts
 
-    def drop(self, verdicts: list[Item]) -> None:
-        """Remove items from the users' sets without releasing them."""
-        gone = set(verdicts)
+    def _discard(self, items: Iterable[Item]) -> None:
+        """Take items out of the users' sets."""
+        gone = set(items)
         self._sets = [[item for item in items if item not in gone] for items in self._sets]
 
     def released(self) -> pa.Table:

@@ -6,6 +6,7 @@
 | `sips.py` | the paper's Algorithm 3 |
 | `cumulative.py`, `evidence.py` | cumulative evidence; its theorem and accounting |
 | `sips_rule.py`, `release_rule.py` | SIPS with coins; their theorem and tables |
+| `matching.py` | one vote a user, placed by deferred acceptance |
 | `single.py` | the optimal rule for users with one item each |
 | `dpsu.py`, `policy_laplace.py`, `gw.py`, `turns.py` | users in turns; their theorem |
 | `mad.py`, `adaptive.py` | MAD and MAD2R; their theorem |
@@ -21,6 +22,7 @@ from dp_sips.mechanisms.cumulative import Cumulative
 from dp_sips.mechanisms.dpsu import Dpsu
 from dp_sips.mechanisms.gw import Gw
 from dp_sips.mechanisms.mad import Mad, Mad2R
+from dp_sips.mechanisms.matching import Matching
 from dp_sips.mechanisms.policy_laplace import PolicyLaplace
 from dp_sips.mechanisms.single import Single
 from dp_sips.mechanisms.sips import Sips
@@ -34,6 +36,7 @@ __all__ = [
     "Gw",
     "Mad",
     "Mad2R",
+    "Matching",
     "Mechanism",
     "PolicyLaplace",
     "Single",
@@ -55,6 +58,7 @@ MECHANISMS: Final[dict[str, type[Mechanism]]] = {
         Dpsu,
         PolicyLaplace,
         Gw,
+        Matching,
         Single,
     )
 }

@@ -1,27 +1,338 @@
-"""What `mechanism="auto"` means: what releases most, as far as public numbers tell."""
+"""auto: a private look at the data decides between matching and cumulative evidence.
 
-from collections.abc import Iterator
-from typing import Final
+Matching releases most where people have few items each, cumulative evidence where they have many;
+in between, it depends on the data. So `auto` spends 2 % of ε on three noisy numbers, chooses by
+them, and spends the rest on what it chose:
+
+    ñ ← n + Laplace                 n the number of users
+    S̃ ← Σ √min(k, 128) + Laplace    k the size of a user's set: how long lists are, on average
+    s ← 2 log2(S̃/ñ)
+    s below 2.4: matching;  s above 4.8: evidence;  in between
+    D ← Y − g·P + Laplace           Y = Σ π(H), what matching would release on average
+                                    P = Σ ramp(W), a proxy of what evidence would: the weights of
+                                        one round, in which up to 16 items of a user count
+                                    g = exp(−0.27 + 0.27 s), what further rounds are worth
+    D above ±2 scales of its noise: matching, else evidence     (+ where s > 3, − elsewhere)
+
+The constants were fitted on the data sets of docs/yields.md; experiments/choice.py shows how
+well they choose.
+
+Guarantee: (ε, δ)-DP. An additional user
+  - raises n by 1, and Σ√min(k, 128) by at most √128;
+  - raises H by 1 in one place or not at all (`matching.py`), hence Y by at most the largest step of
+    the table of π, and does not lower it;
+  - raises weights by w ≤ 1/√k on k ≤ 16 items, hence P by at most √16 times the slope of the ramp,
+    and does not lower it. So D moves by at most the larger of the two, g times the second.
+All three are whole numbers here, tables and ramps rounded down, and the rounding is part of the
+sensitivities below. With Laplace noise of scale sensitivity/ε_i on each, given those before, the
+look is Σε_i-DP, and only the choice leaves it. Given the choice, the release is (ε_r, δ)-DP, so
+both together are (Σε_i + ε_r, δ)-DP. ∎
+
+The noise of ñ and S̃ is rounded to whole numbers: a cell of width 1/b scales has at least
+e^(−1/b)/b of the tail that it begins, and is a difference of two tails, so its odds are off by a
+factor within 1 ± 2b·e^(1/b)·SAMPLER_ERROR (`_cells_cost`). D is compared once: a tail.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+import numpy as np
 
 from dp_sips.errors import UsageError
-from dp_sips.mechanisms.base import Asked, Design, EpsilonDelta, Mechanism
+from dp_sips.mechanisms.base import Asked, Branch, Design, EpsilonDelta, Mechanism
 from dp_sips.mechanisms.cumulative import Cumulative
+from dp_sips.mechanisms.matching import Matching, MatchingRound
 from dp_sips.mechanisms.single import Single
 from dp_sips.mechanisms.sips import Sips
 from dp_sips.mechanisms.sips_rule import SipsRule
+from dp_sips.privacy.arrays import Floats, Integers, Weights
+from dp_sips.privacy.budget import Accounting, rounded_up
+from dp_sips.privacy.contributions import Contributions
+from dp_sips.privacy.decide import noisy_integer
+from dp_sips.privacy.guarantee import Guarantee, PointGuarantee, SamplerCost, zcdp_of_epsilon
+from dp_sips.privacy.noise import SAMPLER_ERROR, SAMPLER_TAIL, Scrambler
+from dp_sips.privacy.weights import UNIT
+from dp_sips.validation import check_positive
 
-# Below this, re-truncation beats evidence on some data sets (experiments/yields.py --max-items).
+# Below this max_items, looking again at what is left beats a single cut.
 _FEW_ITEMS: Final = 80
+# Up to this many items a person, if the caller says so, matching releases most.
+_SHORT: Final = 8
+
+_LOOK: Final = 0.02
+"""The part of ε that the look spends."""
+
+_SHARES: Final = (0.1, 0.3, 0.6)
+"""How the look's ε is split between n, S and D."""
+
+_SHORT_LISTS: Final = 2.4
+_LONG_LISTS: Final = 4.8
+_LEAN_AT: Final = 3.0
+_LEAN: Final = 2.0
+_WORTH: Final = (-0.27, 0.27)
+_SIZE_UNIT: Final = 16
+_LARGEST_SIZE: Final = 128
+_YIELD_UNIT: Final = 1024
+_WORTH_UNIT: Final = 16
+_PROXY_ITEMS: Final = 16
+# Where evidence needs T, one round of coins needs about this much of it for an even chance.
+_PROXY_LEVEL: Final = 0.8
 
 
-def recommended(asked: Asked, max_items: int | None) -> tuple[Mechanism, Design]:
-    """Return the recommended mechanism and its design.
+@dataclass(frozen=True)
+class LookGuarantee(Guarantee):
+    """The guarantee of a look and a release: their ε add up.
 
-    Cumulative evidence cuts sets once. If max_items is so small that many sets are cut, it is
-    better to look again in each round at what is left, as SIPS does. If it is 1, users are taken to
-    have one item each. SIPS serves where the budget is too small for the others.
+    Attributes:
+        look: ε of the look, in exact arithmetic.
+        release: The guarantee of what the look chose.
     """
-    *first_choices, last = _candidates(asked, max_items)
+
+    look: float
+    release: Guarantee
+
+    def exact_epsilon(self, delta: float, accounting: Accounting) -> float:
+        """Return the smallest ε that an exact sampler would have, rounded up."""
+        return rounded_up(self.look + self.release.exact_epsilon(delta, accounting))
+
+    def exact_delta(self, epsilon: float, accounting: Accounting) -> float:
+        """Return the smallest δ that an exact sampler would have, rounded up."""
+        rest = epsilon * (1 - 2.0**-50) - self.look
+        return self.release.exact_delta(rest, accounting) if rest > 0 else 1.0
+
+    def __str__(self) -> str:
+        return f"{self.release}, after a look that is {self.look:.4g}-DP"
+
+
+@dataclass(frozen=True)
+class SizeLook:
+    """Three noisy numbers that decide between two branches.
+
+    Attributes:
+        epsilon: What the look spends, in exact arithmetic.
+        sampler: What the sampler adds to it.
+        short: The branch for short lists: matching.
+        long: The branch for long ones: cumulative evidence.
+    """
+
+    epsilon: float
+    sampler: SamplerCost
+    short: Branch
+    long: Branch
+
+    def choose(self, contributions: Contributions, noise: Scrambler) -> Branch:
+        """Look at the data, and return what to run.
+
+        Guarantee: the choice is `epsilon`-DP.
+        Public: the choice. Sensitive: everything else.
+        """
+        scales = [1 / (self.epsilon * share) for share in _SHARES]
+        users = noisy_integer(
+            contributions.measure_users(_ones), scale=scales[0], scrambler=noise, place=0
+        )
+        most = int(_root_sizes(np.array([_LARGEST_SIZE]))[0])
+        roots = noisy_integer(
+            contributions.measure_users(_root_sizes), scale=most * scales[1],
+            scrambler=noise, place=1,
+        )  # fmt: skip
+        length = 2 * math.log2(_between(roots / max(1, users), 1, most) / _SIZE_UNIT)
+        if length < _SHORT_LISTS:
+            return self.short
+        if length > _LONG_LISTS:
+            return self.long
+        return self._compare(contributions, length, scales[2], noise)
+
+    def row(self) -> dict[str, Any]:
+        """Return the public numbers."""
+        return {"epsilon": self.epsilon, "share": _LOOK}
+
+    def guarantee(self, release: Guarantee) -> LookGuarantee:
+        """Return the guarantee of the look and a release together."""
+        sampler = SamplerCost(
+            self.sampler.loss + release.sampler.loss, self.sampler.tail + release.sampler.tail
+        )
+        rho = rounded_up(release.rho + zcdp_of_epsilon(self.epsilon))
+        return LookGuarantee(rho, release.threshold_delta, sampler, self.epsilon, release)
+
+    def measure(self, contributions: Contributions) -> tuple[float, float, float]:
+        """Return Y, P and s without noise, for experiments.
+
+        Sensitive: all three.
+        """
+        users = contributions.measure_users(_ones)
+        length = 2 * math.log2(contributions.measure_users(_root_sizes) / users / _SIZE_UNIT)
+        expected, reached = self._yields(contributions)
+        return expected / _YIELD_UNIT, reached / _YIELD_UNIT, length
+
+    def _yields(self, contributions: Contributions) -> tuple[int, int]:
+        """Return Y and P in their units."""
+        matching: MatchingRound = self.short.design.rounds[0]
+        expected = contributions.measure_items(
+            matching.weigh(contributions), _ExpectedYield(matching)
+        )
+        return expected, contributions.measure_items(contributions.weigh(_PROXY_ITEMS), self._proxy)
+
+    @property
+    def _proxy(self) -> "_Proxy":
+        return _Proxy(_PROXY_LEVEL * self.long.design.rounds[-1].threshold)
+
+    def _compare(
+        self, contributions: Contributions, length: float, scale: float, noise: Scrambler
+    ) -> Branch:
+        """Compare what the branches would release."""
+        worth = round(_WORTH_UNIT * math.exp(_WORTH[0] + _WORTH[1] * length))
+        expected, reached = self._yields(contributions)
+        difference = _WORTH_UNIT * expected - worth * reached
+        step = _ExpectedYield(self.short.design.rounds[0]).sensitivity
+        scale *= max(_WORTH_UNIT * step, worth * self._proxy.sensitivity)
+        found = noisy_integer(difference, scale=scale, scrambler=noise, place=2)
+        lean = _LEAN if length > _LEAN_AT else -_LEAN
+        return self.short if found > lean * scale else self.long
+
+
+def _ones(sizes: Integers) -> Integers:
+    return np.ones_like(sizes)
+
+
+def _root_sizes(sizes: Integers) -> Integers:
+    """Return √k of each size, in units of 1/16, rounded down."""
+    roots = np.sqrt(np.minimum(sizes, _LARGEST_SIZE)) * _SIZE_UNIT
+    return roots.astype(np.int64)
+
+
+@dataclass(frozen=True)
+class _ExpectedYield:
+    """What matching releases of each item on average, in units of 1/1024, rounded down."""
+
+    matching: MatchingRound
+
+    def __call__(self, weights: Weights) -> Integers:
+        yes, _ = self.matching.coin.odds(weights)
+        return np.floor(yes * _YIELD_UNIT).astype(np.int64)
+
+    @property
+    def sensitivity(self) -> int:
+        """The largest step from one number of users to the next."""
+        users = np.arange(self.matching.seats + self.matching.spare + 1, dtype=np.uint64)
+        return int(np.diff(self(users * np.uint64(UNIT))).max())
+
+
+@dataclass(frozen=True)
+class _Proxy:
+    """How well each item does in one round: 0 up to ¾ of a level, 1 from 1¼ of it on, linear."""
+
+    level: float
+
+    def __call__(self, weights: Weights) -> Integers:
+        above = np.maximum(weights.astype(np.int64) - self._low, 0)
+        reached: Integers = np.minimum(above, self._width) * _YIELD_UNIT // self._width
+        return reached
+
+    @property
+    def sensitivity(self) -> int:
+        """√16 of weight at the ramp's slope, and one unit of rounding for each of 16 items."""
+        root = math.isqrt(_PROXY_ITEMS)
+        return -(-root * UNIT * _YIELD_UNIT // self._width) + _PROXY_ITEMS
+
+    @property
+    def _low(self) -> int:
+        return round(0.75 * self.level * UNIT)
+
+    @property
+    def _width(self) -> int:
+        return round(0.5 * self.level * UNIT)
+
+
+def _between(value: float, least: int, most: int) -> float:
+    return min(max(value, least * _SIZE_UNIT), most)
+
+
+def _cells_cost(scales: Sequence[float]) -> SamplerCost:
+    """Return what rounding costs where whole numbers with these scales of noise are used."""
+    cells = sum(2 * b * math.exp(1 / b) for b in scales) + 1
+    return SamplerCost(3 * cells * SAMPLER_ERROR, (len(scales) + 1) * SAMPLER_TAIL)
+
+
+def _look(asked: EpsilonDelta, max_items: int) -> SizeLook:
+    """Return the look and its branches, which together spend what was asked."""
+    whole = _LOOK * asked.epsilon
+    users, roots, _ = (1.02 / (whole * share) for share in _SHARES)
+    most = int(_root_sizes(np.array([_LARGEST_SIZE]))[0])
+    sampler = _cells_cost((users, most * roots))
+    if sampler.loss > 0.01 * whole:
+        raise UsageError(f"epsilon={asked.epsilon:g} is too small for a look at the data")
+    rest = EpsilonDelta(
+        (asked.epsilon - whole) * (1 - 2.0**-50),
+        (asked.delta - sampler.tail) / (1 + sampler.loss) * (1 - 2.0**-50),
+    )
+    short, long = (
+        Branch(mechanism, mechanism.design(rest, max_items))
+        for mechanism in (Matching(), Cumulative())
+    )
+    return SizeLook(whole - sampler.loss, sampler, short, long)
+
+
+@dataclass(frozen=True)
+class Auto:
+    """The recommended mechanism: matching or cumulative evidence, by a private look at the data.
+
+    Where the caller says how long lists are, or how many items of a user count, no look is needed.
+
+    Attributes:
+        items_per_user: Roughly how many items a person has; None to look.
+    """
+
+    items_per_user: float | None = None
+
+    name: ClassVar[str] = "auto"
+    default_max_items: ClassVar[int] = Cumulative.default_max_items
+    sequential: ClassVar[bool] = False
+    noise: ClassVar[str] = "coins or Gaussian"
+    good_for: ClassVar[str] = "most items from any data"
+
+    def __post_init__(self) -> None:
+        if self.items_per_user is not None:
+            check_positive("items_per_user", self.items_per_user)
+
+    def design(self, asked: Asked, max_items: int) -> Design:
+        """Return both branches and the look that decides between them."""
+        if not isinstance(asked, EpsilonDelta):
+            raise UsageError("a look at the data needs epsilon: rho has no meaning for matching")
+        look = _look(asked, max_items)
+        sampler = SamplerCost.of(rounds=1, max_items=1)
+        guarantee = PointGuarantee.of(*asked.point(sampler), sampler)
+        return Design((look.short, look.long), guarantee, look.long.design.bounds, look)
+
+    def chances(self, rounds: Sequence[Branch], holders: Floats, items: int) -> Floats:
+        """Return the lower of the two branches' chances: what can be had whichever is chosen."""
+        chances = [b.mechanism.chances(b.design.rounds, holders, items) for b in rounds]
+        return np.asarray(np.minimum.reduce(chances))
+
+    def words(self, rounds: Sequence[Branch]) -> str:
+        """Say what the look does, and what may follow."""
+        short, long = rounds
+        return "\n".join(
+            (
+                f"A private look at the data, with {_LOOK:.0%} of epsilon, decides what runs:",
+                f"{short.mechanism.name} if people have few items each, or {long.mechanism.name}.",
+                "",
+                f"{short.mechanism.name}: {short.mechanism.words(short.design.rounds)}",
+                "",
+                f"{long.mechanism.name}: {long.mechanism.words(long.design.rounds)}",
+            )
+        )
+
+
+def recommended(
+    asked: Asked, max_items: int | None, items_per_user: float | None = None
+) -> tuple[Mechanism, Design]:
+    """Return what `mechanism="auto"` means for these public parameters, and its design.
+
+    SIPS serves where the budget is too small for the others.
+    """
+    *first_choices, last = _candidates(asked, max_items, items_per_user)
     for mechanism in first_choices:
         try:
             return mechanism, mechanism.design(asked, max_items or mechanism.default_max_items)
@@ -30,21 +341,28 @@ def recommended(asked: Asked, max_items: int | None) -> tuple[Mechanism, Design]
     return last, last.design(asked, max_items or last.default_max_items)
 
 
-def _candidates(asked: Asked, max_items: int | None) -> Iterator[Mechanism]:
-    """Yield the mechanisms to try, best first; the last always works where any does."""
-    if isinstance(asked, EpsilonDelta) and max_items == 1:
-        yield Single()
-    elif max_items is None or max_items >= _FEW_ITEMS:
-        yield Cumulative()
-    elif isinstance(asked, EpsilonDelta):
-        yield SipsRule()
-    yield Sips()
+def _candidates(
+    asked: Asked, max_items: int | None, items_per_user: float | None
+) -> list[Mechanism]:
+    """Return the mechanisms to try, best first; the last always works where any does."""
+    auto = Auto(items_per_user)
+    if not isinstance(asked, EpsilonDelta):
+        return [Sips()] if max_items and max_items < _FEW_ITEMS else [Cumulative(), Sips()]
+    if max_items == 1:
+        return [Single(), Sips()]
+    if auto.items_per_user is not None:
+        short = auto.items_per_user <= _SHORT
+        return [Matching() if short else Cumulative(), Sips()]
+    if max_items and max_items < _FEW_ITEMS:
+        return [Matching() if max_items <= _SHORT else SipsRule(), Sips()]
+    return [auto, Cumulative(), Sips()]
 
 
 CHOICES: Final = (
-    (Cumulative.name, f"unless --max-items is below {_FEW_ITEMS}"),
-    (SipsRule.name, f"for --max-items from 2 to {_FEW_ITEMS - 1}"),
-    (Sips.name, f"for --max-items below {_FEW_ITEMS} with --rho, or a tiny --epsilon"),
+    (Matching.name, "where people have few items each"),
+    (Cumulative.name, "where they have many: a private look at the data decides"),
+    (SipsRule.name, f"for --max-items from {_SHORT + 1} to {_FEW_ITEMS - 1}"),
+    (Sips.name, "for a tiny --epsilon, or few --max-items with --rho"),
     (Single.name, "for --max-items 1"),
 )
 """What `auto` chooses, and when."""

@@ -46,7 +46,40 @@ class Design:
     rounds: tuple[Any, ...]
     guarantee: Guarantee
     bounds: Bounds
-    look: Any = None
+    look: "Look | None" = None
+
+
+class Look(Protocol):
+    """A private look at the data, which decides what runs; `auto.py` has the only one."""
+
+    def choose(self, contributions: Contributions, noise: Scrambler) -> "Branch":
+        """Look at the data, and return what to run: the choice is all that leaves."""
+
+    def guarantee(self, release: Guarantee) -> Guarantee:
+        """Return the guarantee of the look and a release together."""
+
+    def row(self) -> dict[str, Any]:
+        """Return the public numbers."""
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A mechanism that a look may choose.
+
+    Attributes:
+        mechanism: Which one.
+        design: Its rounds, guarantee and bounds, for what the look leaves of the budget.
+    """
+
+    mechanism: "Mechanism"
+    design: Design
+
+    def row(self) -> dict[str, Any]:
+        """Return the public numbers of the rounds, if this is what runs."""
+        return {
+            "if_chosen": self.mechanism.name,
+            "rounds": [step.row() for step in self.design.rounds],
+        }
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,18 @@
 """Cumulative evidence: SIPS that forgets nothing, and gives up on the hopeless.
 
 Each round adds its noisy weights to what earlier rounds learnt about an item, so that the whole
-budget speaks for every borderline item. Items whose evidence is hopeless leave the users' sets
-without being released, and their weight moves to items that still have a chance. Users' sets are
-cut to max_items once, for all rounds.
+budget speaks for every borderline item. The less hope an item's evidence leaves, the less of a
+user's weight it claims; items whose evidence is hopeless leave the users' sets without being
+released, and their weight moves to items that still have a chance. Users' sets are cut to max_items
+once, for all rounds.
 
-    for round l = 1, …, I, with shares f_l of the budget, F_l = f_1 + … + f_l, σ_l = 1/√(2ρ f_l):
-        weight_l(u) ← Σ 1/√k over the users that have u among their k active items
-        evidence(u) ← evidence(u) + f_l (weight_l(u) + N(0, σ_l²))
-        release u where evidence(u)/F_l ≥ T_l;  drop u where it is below z_l/√(2ρ F_l)
+    for round l = 1, …, I, with a share f_l of the budget, σ_l = 1/√(2ρ f_l),
+    c_l = f_l·trust^l and C_l = c_1 + … + c_l:
+        weight_l(u) ← Σ a_u/√(Σ a²) over the holders of u, the inner sum over a holder's items
+        evidence(u) ← evidence(u) + c_l (weight_l(u) + N(0, σ_l²))
+        z ← evidence(u)/C_l, in deviations of its noise
+        release u where evidence(u)/C_l ≥ T_l;  drop u where z < z_l
+        a_u ← 1 from z_l + ramp on, 1/4, 1/2 or 3/4 before
 
 Guarantee: (ε, δ)-DP, or δ-approximate ρ-zCDP, by the theorem in `evidence.py`. This mechanism is
 not the paper's.
@@ -17,7 +21,8 @@ not the paper's.
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import lru_cache, partial
+from itertools import pairwise
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -32,38 +37,50 @@ from dp_sips.mechanisms.base import (
     table_of_rounds,
 )
 from dp_sips.mechanisms.evidence import (
+    CLAIMS,
+    NOISE_PARTS,
     STEP_BITS,
     Schedule,
     calibrate_evidence,
     calibrate_evidence_rho,
-    drop_levels,
+    claim_edges,
     joint_bound,
+    largest_rho,
     lattice_cost,
 )
 from dp_sips.mechanisms.weighted_gaussian import NOISY_ROUNDS
-from dp_sips.privacy.arrays import Blocks, Bools, Floats, Weights
+from dp_sips.privacy.arrays import Blocks, Bools, Claims, Floats, Weights
 from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.budget import LEAST_EPSILON, Accounting, rounded_up
 from dp_sips.privacy.contributions import Contributions, Evidence
 from dp_sips.privacy.guarantee import Guarantee, SamplerCost
 from dp_sips.privacy.noise import Scrambler, gaussian
 from dp_sips.privacy.search import boundary
-from dp_sips.privacy.weights import UNIT, weight
+from dp_sips.privacy.weights import WHOLE_CLAIM, claimed_weight
 from dp_sips.validation import check_finite, check_positive, check_whole
 
 # Rounds further apart than a factor of e²⁵ are nothing beside each other.
 _LARGEST_GROWTH: Final = 25
 # No ε that anyone asks for is above this.
 _LARGEST_EPSILON: Final = 10_000.0
-# Of a long list of weights, every so many are worked out first, and those in between only where
+# Of a long list of holders, every so many are worked out first, and those in between only where
 # the chance grows by more than this.
 _APART: Final = 64
 _FLAT: Final = 1e-12
 
+_STEPS: Final = 1 << STEP_BITS
+_FEW_ROUNDS: Final = 7
+_OPENING: Final = 0.007
+"""The share of the first round, unless rounds are few: it releases what is very popular."""
+_DROP_NOTHING: Final = -9.0
+_BEND: Final = 0.65
+"""Drop levels rise as rounds to this power: faster at first, when most items are still there."""
+
 _WORDS: Final = """\
-A user with k items gives 1/√k to each. Noisy weights of all rounds add up to
-evidence. An item is released in the first round in which its evidence reaches
-the threshold, and given up where it is hopeless; then it leaves the sets."""
+A user with k items gives 1/√k to each, and less to those whose evidence is poor.
+Noisy weights of all rounds add up to evidence. An item is released in the first
+round in which its evidence reaches the threshold, and given up where it is
+hopeless; then it leaves the sets."""
 
 
 def decide_on_evidence(
@@ -71,29 +88,34 @@ def decide_on_evidence(
     weights: Weights,
     evidence: Evidence,
     *,
-    share: float,
-    spent: float,
+    count: float,
     sigma: float,
     threshold: float,
-    drop: float,
+    edges: Sequence[float],
     scrambler: Scrambler,
-) -> tuple[Evidence, Bools, Bools]:
+) -> tuple[Evidence, Bools, Claims]:
     """Add a round's noisy weights to the evidence; release above the threshold, drop the hopeless.
 
-    What is compared is the average Σ f_l (weight_l + noise_l) / F.
-    Noise is rounded to the lattice on which the weights lie. An item without weight is in nobody's
-    set: it is dropped, and never released.
+    Weights are whole steps of the lattice, and noise is rounded to it. An item without weight is in
+    nobody's set: it is dropped, and never released.
 
-    Guarantee: both verdicts are a function of the noisy weights, cut to the items that occur.
-    Public: the shares, σ, the threshold and the drop level. Sensitive: everything except
-    what is released.
+    Guarantee: verdicts and claims are a function of the noisy weights, cut to the items that occur;
+    claims do not fall with evidence.
+    Public: how much the round counts, σ, and the sums of evidence at which an item is released or
+    gets another claim. Sensitive: everything except what is released.
     """
-    steps = 1 << STEP_BITS
-    noisy = weights / UNIT + np.rint(gaussian(scrambler(blocks)) * (sigma * steps)) / steps
-    total = evidence + share * noisy
-    average = total / spent
-    released = (weights > 0) & (average >= threshold)
-    return total, released, (weights == 0) | (average < drop)
+    total = gaussian(scrambler(blocks))
+    total *= sigma * _STEPS
+    np.rint(total, out=total)
+    total += weights
+    total *= count / _STEPS
+    total += evidence
+    places = np.zeros(len(total), dtype=np.int8)
+    for edge in edges:
+        places += total >= edge
+    claims = np.array(CLAIMS, dtype=np.uint8)[places]
+    claims[weights == 0] = 0
+    return total, (weights > 0) & (total >= threshold), claims
 
 
 @dataclass(frozen=True)
@@ -105,11 +127,13 @@ class EvidenceRound:
         delta: The round's part of δ.
         sigma: The standard deviation of its Gaussian noise, in units of a user's whole weight.
         threshold: The evidence from which an item is released: the average of the noisy weights
-            so far, each with the share of its round.
+            so far, each counted as its round's `count` says.
         max_items: Δ0, how many items of a user count.
         share: The round's share of the budget; all shares add up to one.
-        spent: The sum of the shares so far.
-        drop: The evidence below which an item is given up.
+        count: How much the round counts in evidence.
+        counted: How much all rounds so far count.
+        edges: The evidence from which an item keeps 1/4, 1/2, 3/4 and all of its weight, relative
+            to others in the same set; below the first, it is given up.
     """
 
     rho: float
@@ -118,24 +142,22 @@ class EvidenceRound:
     threshold: float
     max_items: int
     share: float
-    spent: float
-    drop: float
+    count: float
+    counted: float
+    edges: tuple[float, ...]
 
     def run(self, contributions: Contributions, noise: Scrambler) -> None:
         """Add to the evidence; release what it proves, and drop what it shows to be hopeless."""
-        weights = contributions.weigh(self.max_items, STEP_BITS)
         judge = partial(
             decide_on_evidence,
-            share=self.share,
-            spent=self.spent,
+            count=self.count,
             sigma=self.sigma,
-            threshold=self.threshold,
-            drop=self.drop,
+            threshold=self.threshold * self.counted,
+            edges=[edge * self.counted for edge in self.edges],
             scrambler=noise,
         )
-        released, hopeless = contributions.decide_on_evidence(weights, judge)
-        contributions.remove(released)
-        contributions.drop(hopeless)
+        weights = contributions.weigh_by_claim(STEP_BITS)
+        contributions.remove(contributions.decide_on_evidence(weights, judge))
 
     def row(self) -> dict[str, Any]:
         """Return the public numbers."""
@@ -147,7 +169,7 @@ class EvidenceGuarantee(Guarantee):
     """The guarantee of cumulative evidence: (ε, δ) by the theorem in `evidence.py`.
 
     Attributes:
-        schedule: The shares and drop levels of the rounds.
+        schedule: The constants of the rounds.
         max_items: Δ0.
         thresholds: T_i of each round.
     """
@@ -182,39 +204,55 @@ class Cumulative:
     """Cumulative evidence: SIPS that forgets nothing, and gives up on the hopeless.
 
     Attributes:
-        rounds: I, how many rounds.
-        growth: How much more of the budget each round gets than the one before.
-        first_drop: Evidence below this many deviations of its noise is hopeless after round 1 …
-        last_drop: … and after the last round but one; rounds in between go evenly.
+        rounds: I, how many rounds. Of seven or more, the first is tiny and drops nothing.
+        growth: How much more of the budget each other round gets than the one before.
+        trust: How much more than its share of the budget each round counts than the one before.
+        first_drop: Evidence below this many deviations of its noise is hopeless after the first of
+            the other rounds …
+        last_drop: … and after the last; in between, it rises fast at first.
+        ramp: How many deviations above that an item has its whole share of a user's weight.
     """
 
-    rounds: int = 12
-    growth: float = 1.2
-    first_drop: float = -2.0
+    rounds: int = 17
+    growth: float = 1.0
+    trust: float = 1.06
+    first_drop: float = -2.5
     last_drop: float = 3.0
+    ramp: float = 1.5
 
     name: ClassVar[str] = "cumulative"
-    default_max_items: ClassVar[int] = 300
+    default_max_items: ClassVar[int] = 250
     sequential: ClassVar[bool] = False
     noise: ClassVar[str] = "Gaussian"
     good_for: ClassVar[str] = "most items from users with many items each"
 
     def __post_init__(self) -> None:
         check_whole("rounds", self.rounds)
-        check_positive("growth", self.growth)
-        if abs(math.log(self.growth)) * (self.rounds - 1) > _LARGEST_GROWTH:
-            raise UsageError(
-                f"growth must be nearer to 1 for {self.rounds} rounds, got {self.growth}"
-            )
+        for name in ("growth", "trust"):
+            factor = check_positive(name, getattr(self, name))
+            if abs(math.log(factor)) * (self.rounds - 1) > _LARGEST_GROWTH:
+                raise UsageError(
+                    f"{name} must be nearer to 1 for {self.rounds} rounds, got {factor}"
+                )
         check_finite("first_drop", self.first_drop)
         check_finite("last_drop", self.last_drop)
+        if check_finite("ramp", self.ramp) < 0:
+            raise UsageError(f"ramp must not be negative, got {self.ramp}")
 
     def schedule(self) -> Schedule:
         """Return the constants of the mechanism as its accounting wants them."""
-        step = (self.last_drop - self.first_drop) / max(1, self.rounds - 1)
+        opening = int(self.rounds >= _FEW_ROUNDS)
+        count = self.rounds - opening
+        grown = np.array([self.growth**i for i in range(count)])
+        others = grown * ((1 - opening * _OPENING) / grown.sum())
+        drops = (
+            self.first_drop + (self.last_drop - self.first_drop) * np.linspace(0, 1, count) ** _BEND
+        )
         return Schedule(
-            shares=tuple(self.growth**i for i in range(self.rounds)),
-            drops=tuple(self.first_drop + step * i for i in range(self.rounds)),
+            shares=(_OPENING,) * opening + tuple(others.tolist()),
+            trust=self.trust,
+            drops=(_DROP_NOTHING,) * opening + tuple(drops.tolist()),
+            ramp=self.ramp,
             margin=0.2,
             patience=8.0,
         )
@@ -229,10 +267,9 @@ class Cumulative:
                 sampler = lattice_cost(rho, schedule, max_items)
             case EpsilonDelta():
                 rho, thresholds, sampler = _calibrated(asked, schedule, max_items)
-        bound = joint_bound(schedule, max_items)
         guarantee = EvidenceGuarantee(
             rho,
-            bound.threshold_delta(rho, thresholds),
+            joint_bound(schedule, max_items).threshold_delta(rho, thresholds),
             sampler,
             schedule,
             max_items,
@@ -242,14 +279,18 @@ class Cumulative:
         return Design(rounds, guarantee, Bounds(max_items, once=True))
 
     def chances(self, rounds: Sequence[EvidenceRound], holders: Floats, items: int) -> Floats:
-        """Return the chance of release of an item, for each number of its holders."""
-        return _chances(rounds, holders * weight(items, STEP_BITS) / UNIT)
+        """Return the chance of release of an item, for each number of its holders.
+
+        The other items of its holders are taken to keep their whole claims.
+        """
+        return _chances(rounds, holders, items)
 
     def words(self, rounds: Sequence[EvidenceRound]) -> str:
         """Say what the rounds do."""
         return "\n".join((_WORDS, table_of_rounds([r.row() for r in rounds], NOISY_ROUNDS)))
 
 
+@lru_cache
 def _calibrated(
     asked: EpsilonDelta, schedule: Schedule, max_items: int
 ) -> tuple[float, Floats, SamplerCost]:
@@ -258,13 +299,10 @@ def _calibrated(
     A smaller ρ means more noise, hence more cells of the lattice and a larger cost: search until
     what was set aside is enough.
     """
-    asked.point(SamplerCost.of(len(schedule.shares), max_items))  # the least that it can be
-    aside = SamplerCost(0.0, 0.0)
+    least = SamplerCost.of(len(schedule.shares), max_items)  # the least that it can be
+    epsilon, delta = asked.point(least)
+    cost = lattice_cost(largest_rho(epsilon, NOISE_PARTS[0] * delta), schedule, max_items)
     while True:
-        rho, thresholds = calibrate_evidence(*asked.point(aside), schedule, max_items)
-        cost = lattice_cost(rho, schedule, max_items)
-        if aside.loss >= cost.loss and aside.tail >= cost.tail:
-            return rho, thresholds, aside
         aside = SamplerCost(1.01 * cost.loss, 1.01 * cost.tail)
         if aside.loss > asked.epsilon / 2:
             raise UsageError(
@@ -272,6 +310,10 @@ def _calibrated(
                 f"cumulative can add for max_items={max_items}: try max_items=100, or "
                 "mechanism='sips'"
             )
+        rho, thresholds = calibrate_evidence(*asked.point(aside), schedule, max_items)
+        cost = lattice_cost(rho, schedule, max_items)
+        if aside.loss >= cost.loss and aside.tail >= cost.tail:
+            return rho, thresholds, aside
 
 
 def _rounds(
@@ -286,57 +328,77 @@ def _rounds(
             threshold=level,
             max_items=max_items,
             share=share,
-            spent=spent,
-            drop=drop,
+            count=count,
+            counted=counted,
+            edges=tuple(edges),
         )
-        for share, spent, level, drop, part in zip(
+        for share, count, counted, level, edges, part in zip(
             schedule.fractions.tolist(),
-            schedule.spent.tolist(),
+            schedule.counts.tolist(),
+            schedule.counted.tolist(),
             thresholds.tolist(),
-            drop_levels(rho, schedule),
+            claim_edges(rho, schedule).tolist(),
             parts,
             strict=True,
         )
     )
 
 
-def _chances(rounds: Sequence[EvidenceRound], weights: Floats) -> Floats:
-    """Return the chances of ascending weights; where they hardly grow, most are read off."""
-    places = np.arange(len(weights))
+def _chances(rounds: Sequence[EvidenceRound], holders: Floats, items: int) -> Floats:
+    """Return the chances of ascending numbers of holders; where flat, most are read off."""
+    places = np.arange(len(holders))
     some = np.unique(np.append(places[::_APART], places[-1:]))
-    known = _followed(rounds, weights[some])
+    known = _followed(rounds, holders[some], items)
     found = np.interp(places, some, known)
     for n in np.flatnonzero(np.diff(known) > _FLAT):
         between = slice(some[n], some[n + 1])
-        found[between] = _followed(rounds, weights[between])
+        found[between] = _followed(rounds, holders[between], items)
     return found
 
 
-def _followed(rounds: Sequence[EvidenceRound], weights: Floats) -> Floats:
-    """Follow the noise of items' evidence through all rounds, on a lattice.
+def _followed(rounds: Sequence[EvidenceRound], holders: Floats, items: int) -> Floats:
+    """Follow items' evidence through all rounds, on a lattice, in deviations of all noise.
 
-    Σ f_l noise_l, in units that make it a Brownian motion at time F_l, is released above one level
-    and dropped below another; both depend on the weight.
+    Places on the lattice are relative to what evidence would be with a whole claim and no noise.
+    An item with a smaller claim falls behind that.
     """
     from scipy.special import ndtr
 
     step, reach = 0.005, 9.0
     size = int(reach / step)
     lattice = np.arange(-size, size + 1) * step
-    edges = np.append(lattice - step / 2, lattice[-1] + step / 2)
-    chance = np.zeros((len(weights), len(lattice)))
-    chance[:, size] = 1.0
-    released, before = np.zeros(len(weights)), 0.0
+    borders = np.append(lattice - step / 2, lattice[-1] + step / 2)
+    deviation = math.sqrt(sum((r.count * r.sigma) ** 2 for r in rounds))
+    rest = WHOLE_CLAIM * (items - 1)
+    given = [claimed_weight(claim, claim + rest, STEP_BITS) / _STEPS for claim in CLAIMS[1:]]
+    chances = [np.zeros((len(holders), len(lattice))) for _ in given]
+    chances[-1][:, size] = 1.0
+    released = np.zeros(len(holders))
     for r in rounds:
-        unit = math.sqrt(2 * r.rho / r.share)  # noise of evidence F·X is B(F) / unit
-        moves = np.diff(ndtr(edges / math.sqrt(r.spent - before)))
-        chance = _convolved(chance, moves)[:, size : size + len(lattice)]
-        level, drop = ((x - weights[:, None]) * r.spent * unit for x in (r.threshold, r.drop))
-        found = lattice >= level
-        released += np.where(found, chance, 0).sum(axis=1)
-        chance = np.where(found | (lattice < drop), 0, chance)
-        before = r.spent
+        behind = [holders * ((given[-1] - each) * r.count / deviation / step) for each in given]
+        moved = sum(map(_moved_down, chances, behind), np.zeros_like(chances[0]))
+        moves = np.diff(ndtr(borders * (deviation / (r.count * r.sigma))))
+        chance = _convolved(moved, moves)[:, size : size + len(lattice)]
+        expected = holders * given[-1]
+        above = [
+            lattice >= (level - expected[:, None]) * (r.counted / deviation)
+            for level in (*r.edges, r.threshold)
+        ]
+        released += np.where(above[-1], chance, 0).sum(axis=1)
+        above = [inside & ~above[-1] for inside in above[:-1]] + [np.zeros_like(above[-1])]
+        chances = [np.where(inside & ~higher, chance, 0) for inside, higher in pairwise(above)]
     return np.clip(released, 0, 1)
+
+
+def _moved_down(rows: Floats, steps: Floats) -> Floats:
+    """Return each row moved down by a number of steps, between two places where it is not whole."""
+    width = rows.shape[1]
+    whole = np.minimum(np.floor(steps), width).astype(np.int64)
+    part = (steps - np.floor(steps))[:, None]
+    padded = np.pad(rows, ((0, 0), (0, width + 1)))
+    places = whole[:, None] + np.arange(width)
+    near, far = (np.take_along_axis(padded, places + more, axis=1) for more in (0, 1))
+    return np.asarray((1 - part) * near + part * far)
 
 
 def _convolved(rows: Floats, moves: Floats) -> Floats:

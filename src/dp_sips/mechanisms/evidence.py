@@ -1,30 +1,33 @@
 """The accounting of cumulative evidence: what a user with items of its own can change, jointly.
 
-The mechanism (`cumulative.py`). Each user's set is cut once to Δ0 items. Round l of I
-has a share f_l of the budget (Σ f_l = 1) and noise σ_l = 1/√(2ρ f_l); a user spreads 1/√k over
-its k items that are still active. With F_i = f_1 + … + f_i, an item's evidence after round i is the
-average X_i = Σ_{l≤i} f_l (weight_l + noise_l) / F_i, whose noise has the deviation
-σ(F_i) = 1/√(2ρ F_i). An active item is released if X_i ≥ T_i, and dropped if X_i < z_i σ(F_i).
+The mechanism (`cumulative.py`). Each user's set is cut once to Δ0 items. Round l of I has a share
+f_l of the budget (Σ f_l = 1) and noise σ_l = 1/√(2ρ f_l). An item has a claim a² on the square of
+its holders' weight, a multiple of 1/16 in [0, 1]; it is 1 at first. A user gives a_u/√(Σ a²) to
+each of its items, rounded down to a lattice. Evidence is
+X_i = Σ_{l≤i} c_l (weight_l + noise_l) / C_i with C_i = c_1 + … + c_i: later rounds, whose weights
+are larger, may be trusted more than their share. Its noise has the deviation s_i = √(V_i/2ρ)/C_i,
+V_i = Σ_{l≤i} c_l²/f_l. An item is released if X_i ≥ T_i. Else its next claim is a step function of
+X_i/s_i that nowhere falls, and is 0 below z_i: the item is dropped, for good.
 
 Theorem. Let t of a user's items be held, after cutting, by nobody else, and let ξ be the noise of
-these. Let A_l be the number of them whose noise alone would not have been dropped before round l,
-and B_l the same without one of them. Then the release is (ε, δ)-DP for
-δ = max_{0≤t≤Δ0} D(t) + G(t), where
+these. Let A_l be the sum of their claims in round l if evidence was ξ alone, and B_l the same
+without one of them. Then the release is (ε, δ)-DP for δ = max_{0≤t≤Δ0} D(t) + G(t), where
 
-    D(t) = t · Σ_i E Q((T_i − m_i) / σ(F_i)),   m_i = Σ_{l≤i} f_l / √(1 + B_l) / F_i,
-    G(t) = E δ_G(ε, √(2ρ y)),                   y = Σ_l f_l (Δ0 − t) / (Δ0 − t + A_l).
+    D(t) = t · Σ_i E Q((T_i − m_i) / s_i),       m_i = Σ_{l≤i} c_l / √(1 + B_l) / C_i,
+    G(t) = E δ_G(ε, √(2ρ y)),                    y = Σ_l f_l (Δ0 − t) / (Δ0 − t + A_l).
 
-Proof. Weights are not negative, so an item that its noise alone would keep is kept, until one of
-the t items is released. So before that, at least A_l of them are active in round l, and an active
-one weighs at most 1/√(1 + B_l) there, where B_l depends on the others' noise only. The first of
-them to be released, item u in round i, has Σ_{l≤i} f_l (1/√(1 + B_l) + noise_l(u)) / F_i ≥ T_i, and
-u's noise is independent of B: the event E that this holds for no u and i depends on ξ alone, and
-fails with probability at most D(t). Now fix ξ in E. None of the t items is released, and the
-release is a function of the noisy weights of the items that others hold too, the same with and
-without the user. In round l the user gives 1/√(s + A) to each of s ≤ Δ0 − t of these, with A ≥ A_l:
-a squared norm of s/(s + A) ≤ (Δ0 − t)/(Δ0 − t + A_l), a bound that ξ fixes beforehand. So these are
-an adaptive composition of Gaussian mechanisms, and P[M(x') ∈ Y | ξ] and P[M(x) ∈ Y] are within
-(ε, δ_G(ε, √(2ρ y))) of each other, both ways. Average over ξ in E, and add P[Eᶜ] ≤ D(t). ∎
+Proof. Weights are not negative, and claims do not fall with evidence: until one of the t items is
+released, each has at least the claim that ξ alone would give it. As a_u ≤ 1, such an item u weighs
+a_u/√(a_u² + …) ≤ 1/√(1 + B_l), and B_l depends on the others' noise only. The first of them to be
+released, u in round i, has Σ_{l≤i} c_l (1/√(1 + B_l) + noise_l(u)) / C_i ≥ T_i, and u's noise is
+independent of B: the event E that this holds for no u and i depends on ξ alone, and fails with
+probability at most D(t). Now fix ξ in E. None of the t items is released, and the release is a
+function of the noisy weights of the items that others hold too, the same with and without the user.
+Let S ≤ Δ0 − t be the sum of the claims of the user's items among these, and A ≥ A_l that of its
+own: it moves them by a squared norm of at most S/(S + A) ≤ (Δ0 − t)/(Δ0 − t + A_l), a bound that ξ
+fixes beforehand. So these are an adaptive composition of Gaussian mechanisms, and P[M(x') ∈ Y | ξ]
+and P[M(x) ∈ Y] are within (ε, δ_G(ε, √(2ρ y))) of each other, both ways. Average over ξ in E, and
+add P[Eᶜ] ≤ D(t). ∎
 
 The same fixed-ξ argument with y ≤ 1 gives max_t D(t)-approximate ρ-zCDP.
 
@@ -33,20 +36,31 @@ G, and the other way round, so D and G need not share δ between them.
 
 The lattice. Noise is rounded to the lattice of step 2^-STEP_BITS on which the weights lie. A weight
 on the lattice plus rounded noise is the rounded sum: a function of the Gaussian mechanism's output.
-What follows may then round as it likes. The sampler's values are off by at most 2⁻⁴⁹ (1 + |z|), for
-|z| ≤ 10.5, and a cell is 2^-STEP_BITS/σ wide: the odds of a cell are off by a factor within
-1 ± 23·2⁻⁴⁹·σ·2^STEP_BITS, which `lattice_cost` charges to ε for each item that a user touches.
-Beyond, up to |z| = 13.2 where the sampler ends, a cell's chance is off by up to 2⁻¹²⁷, a step of
-its uniform numbers at either border. SAMPLER_TAIL pays for an error of 2⁻¹²³ (README.md), so for 16
-cells; `lattice_cost` charges to δ as many of it as there are such cells.
+What follows may then round as it likes. Of a user's own items, evidence may be half a step above or
+below what noise had before it was rounded: D counts with thresholds that are half a step lower, and
+`claim_edges` are half a step lower than z_i and the like, so that rounding never lowers a claim.
+The sampler's values are off by at most 2⁻⁴⁹ (1 + |z|), for |z| ≤ 10.5, and a cell is 2^-STEP_BITS/σ
+wide: the odds of a cell are off by a factor within 1 ± 23·2⁻⁴⁹·σ·2^STEP_BITS, which `lattice_cost`
+charges to ε for each item that a user touches. Beyond, up to |z| = 13.2 where the sampler ends, a
+cell's chance is off by up to 2⁻¹²⁷, a step of its uniform numbers at either border. SAMPLER_TAIL
+pays for an error of 2⁻¹²³ (README.md), so for 16 cells; `lattice_cost` charges to δ as many of it
+as there are such cells.
 
 Numbers. All expectations are bounded from above:
- - the chance that noise alone survives is bounded from below, on a lattice, always rounding down;
-   fewer survivors mean larger D and G, and only the first `_TRACKED` of the t items are counted;
- - A_l is a chain: each survivor survives the next round with the same conditional chance;
- - for every h ≥ 0, E g(v) ≤ max_v [g(v) e^{−hv}] · E e^{hv}; the maximum is taken over cells, with
-   g (which increases) at the right end and e^{−hv} at the left; E e^{hv} is one backward pass along
-   the chain.
+ - the claim of noise alone is bounded from below, on a lattice, always rounding down; only the
+   first `_TRACKED` of a user's items are counted. Lower claims mean larger D and G;
+ - rounds depend on each other, and what is used of B_1 … B_i is the law of each: a sum of t − 1
+   independent claims. Of all ways to couple them, the one in which all are the same quantile U of
+   their laws has the largest E g(Σ p_l b(B_l)), for every convex g and monotone b: the comonotone
+   sum is the largest in convex order (Meilijson and Nádas 1979). Q is convex on the positive
+   half-line; below zero its tangent takes its place. δ_G(ε, √(2ρ y)) is convex in y where
+   ρ y ≤ √(1 + ε²) − 1; where that fails for y = 1, y = 1 takes its place. So one integral over U is
+   left, a sum over cells with each quantile at the left end, where B is least;
+ - blocks of t have their largest t as a factor, and the quantiles of their smallest t;
+ - δ_G is taken from chords over y, which lie above a convex function;
+ - `_UPWARDS` pays for the rounding of floats, in evidence too: 10⁻¹³ of a deviation moves no tail
+   by more than a factor 1 + 10⁻¹¹.
+
 Public: everything here. No function in this file sees data.
 """
 
@@ -54,7 +68,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
-from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -64,18 +77,24 @@ from dp_sips.privacy.budget import gaussian_delta
 from dp_sips.privacy.guarantee import SamplerCost
 from dp_sips.privacy.noise import SAMPLER_TAIL
 from dp_sips.privacy.search import boundary
+from dp_sips.privacy.weights import WHOLE_CLAIM
 
 STEP_BITS: Final = 12
 """Weights and noise are multiples of 2^-STEP_BITS."""
 
+CLAIMS: Final = (0, 1, 4, 9, 16)
+"""a², in sixteenths: dropped, or a quarter, a half, three quarters, the whole of a weight."""
+
 _HALF_STEP = 2.0 ** -(STEP_BITS + 1)
 _TRACKED = 192
-_CELLS = 400
-_SLOPES_RELEASE = np.array([0.0, 0.15, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10, 16, 25])
-_SLOPES_NOISE = np.array([0.0, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 13.0, 17.0, 25.0, 40.0])
-_WIDTH = 1e-4
-# Far above all the rounding in sums of a few hundred positive floats.
+_CHORDS = 256
+# Calibration stops where the largest D(t) is this near to what may be spent on it, relatively.
+_SPARE = 1e-3
+_MOST_STEPS = 60
+# Far above all the rounding in sums of a few thousand positive floats.
 _UPWARDS = 1 + 1e-9
+# Cells of the quantile U, dense where few of a user's own items survive.
+_QUANTILES = np.unique(np.concatenate(([0.0], np.logspace(-9, -1, 40), np.linspace(0.1, 1.0, 40))))
 
 
 @dataclass(frozen=True)
@@ -83,15 +102,19 @@ class Schedule:
     """The public constants of the mechanism.
 
     Attributes:
-        shares: f_l, how much of the budget each round gets; they need not add up to one.
+        shares: How much of the budget each round gets; they need not add up to one.
+        trust: How much more than its share each round counts than the one before.
         drops: z_l, below how many deviations of its noise evidence is hopeless after round l.
-        margin: The thresholds are T_i = margin + q_i σ(F_i).
+        ramp: How many deviations above that an item has its whole claim.
+        margin: The thresholds are T_i = margin + q_i s_i.
         patience: How much less likely than in the last round, by a factor, noise alone may release
             an item in each earlier round.
     """
 
     shares: tuple[float, ...]
+    trust: float
     drops: tuple[float, ...]
+    ramp: float
     margin: float
     patience: float
 
@@ -102,42 +125,63 @@ class Schedule:
         return np.asarray(shares / shares.sum())
 
     @cached_property
-    def spent(self) -> Floats:
-        """F_l; the last is exactly one."""
-        sums = np.cumsum(self.fractions)
-        return np.asarray(sums / sums[-1])
+    def counts(self) -> Floats:
+        """c_l, how much each round counts."""
+        return np.asarray(self.fractions * self.trust ** np.arange(len(self.shares)))
+
+    @cached_property
+    def counted(self) -> Floats:
+        """C_i, how much the rounds so far count."""
+        return np.cumsum(self.counts)
+
+    @cached_property
+    def variances(self) -> Floats:
+        """V_i."""
+        return np.cumsum(self.counts**2 / self.fractions)
+
+    def deviations(self, rho: float) -> Floats:
+        """Return s_i, the deviation of the noise in evidence after each round."""
+        return np.asarray(np.sqrt(self.variances / (2 * rho)) / self.counted)
+
+    def edges(self, index: int) -> Floats:
+        """Return the evidence, in deviations, from which an item has each claim except 0."""
+        sides = np.sqrt(np.array(CLAIMS[1:]) / WHOLE_CLAIM)
+        sides[0] = 0.0  # below the ramp's first step, an item is dropped
+        return np.asarray(self.drops[index] + self.ramp * sides)
 
     def thresholds(self, rho: float, quantile: float) -> Floats:
         """Return T_i where the last quantile is given: Q(q_i) ≈ Q(q_I) / patience before."""
         early = math.sqrt(quantile**2 + 2 * math.log(self.patience))
         quantiles = np.full(len(self.shares), early)
         quantiles[-1] = quantile
-        return self.margin + quantiles / np.sqrt(2 * rho * self.spent)
+        return np.asarray(self.margin + quantiles * self.deviations(rho))
 
 
 @lru_cache
-def survival(schedule: Schedule) -> tuple[float, ...]:
-    """Return, for each round, a lower bound on the chance that noise alone is active in it.
+def claim_chances(schedule: Schedule) -> Floats:
+    """Return chances of each claim in each round (rounds × claims), below those of noise alone.
 
-    Evidence that is noise alone is a Brownian motion at times F_l, over F_l: it survives round l
-    where B(F_l) ≥ z_l √F_l. B lives on a lattice here, rounded down after each step.
+    Evidence that is noise alone is a Brownian motion at times V_l, over C_l. It lives on a lattice
+    here, rounded down after each step; what moves too far counts as dropped.
     """
-    step, reach = 0.002, 7.0
+    step, reach = 0.004, 7.0
     size = int(reach / step)
     lattice = np.arange(-size, size + 1) * step
+    times = schedule.variances / schedule.variances[-1]
     chances = np.zeros(len(lattice))
     chances[size] = 1.0
-    survived = [1.0]
-    for share, spent, drop in zip(schedule.fractions, schedule.spent, schedule.drops, strict=True):
-        deviation = math.sqrt(share)
-        far = min(
-            size, math.ceil(8 * deviation / step)
-        )  # what moves further is lost: less survives
+    found = [np.array([0.0] * (len(CLAIMS) - 1) + [1.0])]
+    for index, (before, time) in enumerate(zip([0.0, *times], times[:-1], strict=False)):
+        deviation = math.sqrt(time - before)
+        far = min(size, math.ceil(8 * deviation / step))
         moves = np.diff(_cdf(np.arange(-far, far + 2.0) * (step / deviation)))
         chances = np.convolve(chances, moves)[far : far + len(lattice)]
-        chances[lattice < drop * math.sqrt(spent)] = 0.0
-        survived.append(max(0.0, float(chances.sum()) / _UPWARDS - 1e-9))
-    return tuple(survived[:-1])
+        places = np.searchsorted(schedule.edges(index) * math.sqrt(time), lattice, side="right")
+        chances[places == 0] = 0.0
+        alive = np.bincount(places, chances / _UPWARDS, minlength=len(CLAIMS))
+        alive[0] = max(0.0, 1 - float(alive.sum())) + 1e-15  # the rest, and its rounding
+        found.append(alive)
+    return np.stack(found)
 
 
 @cache
@@ -147,92 +191,61 @@ def joint_bound(schedule: Schedule, max_items: int) -> "JointBound":
 
 
 class JointBound:
-    """D(t) and G(t) of the theorem, from above."""
+    """D(t) and G(t) of the theorem, from above, for blocks of t; the first block is t = 0 alone."""
 
     def __init__(self, schedule: Schedule, max_items: int) -> None:
         self.schedule = schedule
         self.max_items = max_items
-        survive = np.array(survival(schedule))
-        self._chain = [_thinning(min(1.0, b / a) if a > 0 else 0.0) for a, b in pairwise(survive)]
-        self._starts = _starts(max_items)
+        self.starts = _starts(max_items)
+        self._ends = np.append(self.starts[1:] - 1, max_items)
+        self._cells = np.diff(_QUANTILES) * _UPWARDS
+        others, self._place = np.unique(_tracked(self.starts - 1), return_inverse=True)
+        own = _tracked(self.starts)
+        sums = _claim_quantiles(schedule, np.union1d(others, own))
+        self._shared = np.stack([self._weights(sums[n]) for n in others])
+        pairs = zip(self.starts.tolist(), own, strict=True)
+        self._norms = np.stack([self._left(t, sums[n]) for t, n in pairs])
 
-    @cached_property
-    def _growth_release(self) -> list[Floats]:
-        """E e^{h m_i} for each round i, number of other items and slope h."""
-        weights = 1 / np.sqrt(1 + np.arange(_TRACKED + 1.0))
-        return [
-            self._backwards(
-                [f / spent * weights for f in self.schedule.fractions[: i + 1]], _SLOPES_RELEASE
-            )
-            for i, spent in enumerate(self.schedule.spent)
-        ]
+    def _weights(self, others: Floats) -> Floats:
+        """Return m_i in each cell (rounds × cells)."""
+        parts = self.schedule.counts[:, None] / np.sqrt(1 + others)
+        return np.asarray(np.cumsum(parts, axis=0) / self.schedule.counted[:, None])
 
-    @cached_property
-    def _growth_noise(self) -> Floats:
-        """E e^{h y} for each start t of a block and slope h."""
-        alive = np.arange(_TRACKED + 1.0)
-        rows = []
-        for t in self._starts:
-            rest = self.max_items - t
-            left = np.divide(rest, rest + alive, out=np.zeros_like(alive), where=rest + alive > 0)
-            grown = self._backwards([f * left for f in self.schedule.fractions], _SLOPES_NOISE)
-            rows.append(grown[min(t, _TRACKED)])
-        return np.array(rows)
-
-    def _backwards(self, terms: list[Floats], slopes: Floats) -> Floats:
-        """Return E exp(h Σ_l terms_l[A_l]) for each A_1 (rows) and h (columns)."""
-        grown = np.exp(np.outer(terms[-1], slopes))
-        for term, thin in zip(
-            reversed(terms[:-1]), reversed(self._chain[: len(terms) - 1]), strict=True
-        ):
-            grown = np.exp(np.outer(term, slopes)) * (thin @ grown)
-        return grown * _UPWARDS
+    def _left(self, t: int, own: Floats) -> Floats:
+        """Return y in each cell."""
+        rest = self.max_items - t
+        left = rest / (rest + own) if rest else np.zeros_like(own)
+        return np.asarray(np.minimum(1.0, self.schedule.fractions @ left))
 
     def release(self, rho: float, thresholds: Floats) -> Floats:
         """Return the largest D(t) of each block of t."""
-        return np.asarray(self._releases(rho, thresholds).sum(axis=0) * _UPWARDS)
+        return np.asarray(self._releases(rho, thresholds).sum(axis=1))
 
     def release_by_round(self, rho: float, thresholds: Floats) -> list[float]:
         """Return what each round adds to D(t), at the t where D is largest."""
         parts = self._releases(rho, thresholds)
-        return [float(part) for part in parts[:, int(parts.sum(axis=0).argmax())]]
+        return [float(part) for part in parts[int(parts.sum(axis=1).argmax())]]
 
     def _releases(self, rho: float, thresholds: Floats) -> Floats:
-        """Return max t · E Q((T_i − m_i)/σ(F_i)) for each round (rows) and block of t (columns).
-
-        More items share less weight each, so this may fall with t while survivors are counted;
-        beyond `_TRACKED` it is proportional to t, and the end of a block has the most.
-        """
-        edges = np.linspace(0.0, 1.0, _CELLS + 1)
-        ends = np.append(self._starts[1:] - 1, self.max_items)
-        counted = np.arange(1, min(self.max_items, _TRACKED + 1) + 1)
-        points = np.union1d(counted, ends)
-        blocks = np.searchsorted(points, self._starts)
-        others = np.minimum(points - 1, _TRACKED)
-        rows = []
-        for grown, threshold, spent in zip(
-            self._growth_release, thresholds, self.schedule.spent, strict=True
-        ):
-            exact = threshold - _HALF_STEP  # an average of rounded noise may be so much too high
-            logs = _log_tail((exact - edges[1:]) * math.sqrt(2 * rho * spent))
-            peaks = np.exp((logs[:, None] - np.outer(edges[:-1], _SLOPES_RELEASE)).max(axis=0))
-            chances = (peaks * grown).min(axis=1)[others]
-            rows.append(np.maximum.reduceat(points * chances, blocks))
-        return np.array(rows)
+        """Return the parts of D(t) for each block of t (rows) and round (columns)."""
+        # An average of rounded noise may be half a step too high.
+        exact = (thresholds - _HALF_STEP)[:, None]
+        tails = _convex_tail((exact - self._shared) / self.schedule.deviations(rho)[:, None])
+        return np.asarray((tails @ self._cells)[self._place] * self._ends[:, None] * _UPWARDS)
 
     def noise(self, epsilon: float, rho: float) -> Floats:
         """Return G(t) at the start of each block of t: the most in the block, as G decreases."""
-        edges = np.linspace(0.0, 1.0, _CELLS + 1)
-        deltas = [gaussian_delta(epsilon, math.sqrt(2 * rho * y) * _UPWARDS) for y in edges[1:]]
-        logs = np.log(np.maximum(deltas, 1e-300))
-        peaks = np.exp((logs[:, None] - np.outer(edges[:-1], _SLOPES_NOISE)).max(axis=0))
-        return np.asarray((peaks * self._growth_noise).min(axis=1) * _UPWARDS)
+        if rho * _UPWARDS > math.sqrt(1 + epsilon**2) - 1:
+            whole = gaussian_delta(epsilon, math.sqrt(2 * rho) * _UPWARDS)
+            return np.full(len(self.starts), whole)
+        points = np.linspace(0.0, 1.0, _CHORDS + 1)
+        deltas = [gaussian_delta(epsilon, math.sqrt(2 * rho * y) * _UPWARDS) for y in points[1:]]
+        return np.asarray(np.interp(self._norms, points, [0.0, *deltas]) @ self._cells * _UPWARDS)
 
     def delta(self, epsilon: float, rho: float, thresholds: Floats) -> float:
-        """Return max_t D(t) + G(t); t = 0 has no D and the whole of δ_G."""
-        whole = gaussian_delta(epsilon, math.sqrt(2 * rho) * _UPWARDS)
+        """Return max_t D(t) + G(t)."""
         both = self.release(rho, thresholds) + self.noise(epsilon, rho)
-        return min(1.0, max(whole, float(both.max())))
+        return min(1.0, float(both.max()))
 
     def threshold_delta(self, rho: float, thresholds: Floats) -> float:
         """Return max_t D(t), the δ of the zCDP statement."""
@@ -250,14 +263,15 @@ def lattice_cost(rho: float, schedule: Schedule, max_items: int) -> SamplerCost:
     return SamplerCost(float(loss), float(tail))
 
 
-def drop_levels(rho: float, schedule: Schedule) -> list[float]:
-    """Return the evidence below which an item is dropped after each round: z_l σ(F_l).
+def claim_edges(rho: float, schedule: Schedule) -> Floats:
+    """Return the evidence from which an item has each claim except 0 (rounds × claims).
 
-    Rounded noise can be half a step too low. As much lower is the level, so that noise that would
-    have survived before it was rounded survives.
+    Rounded noise can be half a step too low. As much lower are the edges, so that a claim is never
+    below what noise would have had before it was rounded.
     """
-    levels = np.array(schedule.drops) / np.sqrt(2 * rho * schedule.spent)
-    return [float(level) for level in levels - 2.0 ** -(STEP_BITS + 1)]
+    deviations = schedule.deviations(rho)
+    rows = [schedule.edges(index) * deviation for index, deviation in enumerate(deviations)]
+    return np.stack(rows) - _HALF_STEP
 
 
 def calibrate_evidence(
@@ -269,67 +283,113 @@ def calibrate_evidence(
     """
     bound = joint_bound(schedule, max_items)
     best: tuple[float, Floats] | None = None
-    for part in (0.75, 0.85, 0.92, 0.96, 0.985):
-        rho = _largest_rho(epsilon, part * delta)
+    for part in NOISE_PARTS:
+        rho = largest_rho(epsilon, part * delta)
         noise = bound.noise(epsilon, rho)
         if float(noise.max()) >= delta:
             continue
-
-        def holds(quantile: float, rho: float = rho, noise: Floats = noise) -> bool:
-            both = bound.release(rho, schedule.thresholds(rho, quantile)) + noise
-            return float(both.max()) <= delta
-
-        thresholds = schedule.thresholds(rho, _least(holds))
+        thresholds = _lowest(rho, delta, noise, bound)
         if best is None or thresholds[-1] < best[1][-1]:
             best = rho, thresholds
     assert best is not None
     return best
 
 
+NOISE_PARTS: Final = (0.75, 0.85, 0.92, 0.96, 0.985)
+"""The parts of δ that calibration tries for a user without items of its own."""
+
+
 def calibrate_evidence_rho(rho: float, delta: float, schedule: Schedule, max_items: int) -> Floats:
     """Return the lowest thresholds that are δ-approximate ρ-zCDP."""
     bound = joint_bound(schedule, max_items)
-
-    def holds(quantile: float) -> bool:
-        return bound.threshold_delta(rho, schedule.thresholds(rho, quantile)) <= delta
-
-    return schedule.thresholds(rho, _least(holds))
+    return _lowest(rho, delta, np.zeros(len(bound.starts)), bound)
 
 
-def _least(holds: Callable[[float], bool]) -> float:
-    """Return about the least quantile for which a condition holds that higher ones satisfy too."""
-    low, high = 0.0, 40.0
-    while not holds(high):  # where noise is so small that 40 deviations are less than a weight
-        low, high = high, 2 * high
-    while high - low > _WIDTH:
-        middle = (low + high) / 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
+def _lowest(rho: float, delta: float, noise: Floats, bound: JointBound) -> Floats:
+    """Return the lowest thresholds with D(t) + noise(t) ≤ δ for all t."""
+    schedule = bound.schedule
+    left = (delta - noise) / _UPWARDS
+
+    def excess(quantile: float) -> float:
+        """Return the logarithm of the largest D(t) in units of what may be spent on it."""
+        used = bound.release(rho, schedule.thresholds(rho, quantile)) / left
+        return math.log(max(float(used.max()), 1e-300))
+
+    return schedule.thresholds(rho, _least(excess))
+
+
+def _least(excess: Callable[[float], float]) -> float:
+    """Return about the least quantile with an excess of at most 0; excess falls with quantiles.
+
+    Regula falsi, with halving where one end does not move (the Illinois method): the excess is the
+    logarithm of a Gaussian tail, nearly a parabola.
+    """
+    low, high = 0.0, 4.0
+    above, below = excess(low), excess(high)
+    if above <= 0:
+        return low
+    while below > 0:
+        low, above, high = high, below, 1.5 * high
+        below = excess(high)
+    settled = below
+    for _ in range(_MOST_STEPS):
+        if settled > -_SPARE:
+            break
+        middle = low + (high - low) * above / (above - below)
+        found = excess(middle)
+        if found > 0:
+            low, above, below = middle, found, below / 2
+        else:
+            high, above, below, settled = middle, above / 2, found, found
     return high
 
 
-def _largest_rho(epsilon: float, delta: float) -> float:
+def largest_rho(epsilon: float, delta: float) -> float:
+    """Return the largest ρ at which the Gaussian mechanism is (ε, δ)-DP."""
+
     def holds(rho: float) -> bool:
         return gaussian_delta(epsilon, math.sqrt(2 * rho) * _UPWARDS) <= delta
 
     return boundary(holds, epsilon * epsilon / 100, factor=2.0)
 
 
+def _claim_quantiles(schedule: Schedule, needed: Integers) -> dict[int, Floats]:
+    """Return quantiles of the sum of n claims, from below, at cells' left ends (rounds × cells)."""
+    chances = claim_chances(schedule)
+    lefts = _QUANTILES[:-1] * (1 - 1e-9)
+    most = int(needed.max())
+    sums = np.zeros((len(chances), WHOLE_CLAIM * most + 1))
+    sums[:, 0] = 1.0
+    wanted, found = set(needed.tolist()), {}
+    for n in range(most + 1):
+        if n in wanted:
+            below = np.cumsum(sums[:, : WHOLE_CLAIM * n + 1], axis=1) * _UPWARDS
+            found[n] = np.stack([np.searchsorted(row, lefts) for row in below]) / WHOLE_CLAIM
+            np.minimum(found[n], n, out=found[n])
+        if n < most:
+            sums = _one_more(sums, chances, WHOLE_CLAIM * n + 1)
+    return found
+
+
+def _one_more(sums: Floats, chances: Floats, length: int) -> Floats:
+    """Return the law of a sum and one more claim; the sum's first `length` values are possible."""
+    more = np.zeros_like(sums)
+    for claim, chance in zip(CLAIMS, chances.T, strict=True):
+        more[:, claim : claim + length] += sums[:, :length] * chance[:, None]
+    return more
+
+
+def _tracked(items: Integers) -> Integers:
+    """Return how many of a user's own items are counted."""
+    return np.clip(items, 0, _TRACKED)
+
+
 def _starts(max_items: int) -> Integers:
-    """Return where blocks of t start: every t at first, then wider, up to Δ0."""
-    starts = [1]
+    """Return where blocks of t start: 0, then every t at first, then wider, up to Δ0."""
+    starts = [0, 1]
     while starts[-1] < max_items:
-        starts.append(min(max_items, max(starts[-1] + 1, int(starts[-1] * 1.12))))
+        starts.append(min(max_items, max(starts[-1] + 1, int(starts[-1] * 1.05))))
     return np.array(starts)
-
-
-def _thinning(chance: float) -> Floats:
-    """Return P[Binomial(a, chance) = b] for a (rows) and b (columns) up to `_TRACKED`."""
-    from scipy.special import gammaln, xlog1py, xlogy
-
-    a, b = np.arange(_TRACKED + 1.0)[:, None], np.arange(_TRACKED + 1.0)[None, :]
-    missed = np.maximum(a - b, 0.0)
-    logs = gammaln(a + 1) - gammaln(b + 1) - gammaln(missed + 1)
-    return np.where(b <= a, np.exp(logs + xlogy(b, chance) + xlog1py(missed, -chance)), 0.0)
 
 
 def _cdf(x: Floats) -> Floats:
@@ -338,8 +398,6 @@ def _cdf(x: Floats) -> Floats:
     return np.asarray(ndtr(x))
 
 
-def _log_tail(x: Floats) -> Floats:
-    """Return log Q(x), rounded up."""
-    from scipy.special import log_ndtr
-
-    return np.asarray(log_ndtr(-x)) + 1e-9
+def _convex_tail(x: Floats) -> Floats:
+    """Return Q(x) for x ≥ 0 and its tangent at 0 below: a convex function that is nowhere less."""
+    return np.where(x >= 0, _cdf(-x), 0.5 - x / math.sqrt(2 * math.pi)) * _UPWARDS

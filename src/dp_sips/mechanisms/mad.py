@@ -35,7 +35,7 @@ from dp_sips.mechanisms.base import (
 )
 from dp_sips.mechanisms.turns import check_buffer
 from dp_sips.mechanisms.weighted_gaussian import NOISY_ROUNDS
-from dp_sips.privacy.arrays import Blocks, Bools, Floats, Weights
+from dp_sips.privacy.arrays import Blocks, Bools, Claims, Floats, Weights
 from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.budget import Budget, compose
 from dp_sips.privacy.contributions import MOST, Contributions, Evidence
@@ -43,6 +43,7 @@ from dp_sips.privacy.decide import decide
 from dp_sips.privacy.guarantee import Guarantee, SamplerCost, cascade_loss
 from dp_sips.privacy.noise import Scrambler, gaussian
 from dp_sips.privacy.threshold import sigma, threshold
+from dp_sips.privacy.weights import WHOLE_CLAIM
 from dp_sips.validation import check_finite, check_number, check_whole
 
 # An edge nearer to the threshold than this many deviations would make a useless interval.
@@ -64,7 +65,7 @@ def decide_and_note(
     drop: float,
     scrambler: Scrambler,
     unit_bits: int,
-) -> tuple[Evidence, Bools, Bools]:
+) -> tuple[Evidence, Bools, Claims]:
     """Release above the threshold, drop the hopeless, and keep the noisy weights of the others.
 
     Guarantee: as `decide`; what is kept is the mechanism's own output, for a later round to use.
@@ -72,7 +73,8 @@ def decide_and_note(
     """
     del evidence
     noisy = weights / (1 << unit_bits) + sigma * gaussian(scrambler(blocks))
-    return noisy, (weights > 0) & (noisy >= threshold), (weights == 0) | (noisy < drop)
+    claims = np.where((weights > 0) & (noisy >= drop), WHOLE_CLAIM, 0).astype(np.uint8)
+    return noisy, (weights > 0) & (noisy >= threshold), claims
 
 
 @dataclass(frozen=True)
@@ -113,9 +115,7 @@ class AdaptiveRound:
             contributions.remove(contributions.decide(weights, partial(decide, **judge)))
             return
         note = partial(decide_and_note, drop=self.drop, **judge)
-        released, hopeless = contributions.decide_on_evidence(weights, note)
-        contributions.remove(released)
-        contributions.drop(hopeless)
+        contributions.remove(contributions.decide_on_evidence(weights, note))
 
     def row(self) -> dict[str, Any]:
         """Return the public numbers."""

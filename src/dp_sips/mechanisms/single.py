@@ -57,7 +57,16 @@ class SingleRule:
     @property
     def median(self) -> float:
         """The least number of users that is released with a probability of at least one half."""
-        return float(np.argmax(_tables(self.epsilon, self.delta)[0] >= _HALF))
+        return float(self.users_for(_HALF))
+
+    def users_for(self, chance: float) -> int:
+        """Return the least number of users that is released with at least this probability."""
+        return int(np.argmax(_tables(self.epsilon, self.delta)[0] >= chance))
+
+    def chances(self, users: Floats) -> Floats:
+        """Return π of whole numbers of users."""
+        table = _tables(self.epsilon, self.delta)[0]
+        return table[np.minimum(users, len(table) - 1).astype(np.intp)]
 
     def odds(self, weights: Weights) -> tuple[Floats, Floats]:
         """Return π and 1 − π of each weight, given in units of 2⁻³⁰."""

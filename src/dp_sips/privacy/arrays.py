@@ -15,3 +15,6 @@ Blocks = NDArray[np.uint64]
 
 Weights = NDArray[np.uint64]
 """Sums of weights, in units of 2⁻³⁰ or as the round says."""
+
+Claims = NDArray[np.uint8]
+"""What items claim of the square of their holders' weight, up to `weights.WHOLE_CLAIM`."""

@@ -33,6 +33,7 @@ _LONGEST_CHAIN: Final = 1024
 
 _KEY_BLOCKS: Final = np.array([[0, 1], [0, 2]], dtype=np.uint64)
 _FIRST_BYTES: Final = np.array([(1 << 8 * n) - 1 for n in range(9)], dtype=np.uint64)
+_POWERS_OF_TEN: Final = np.array([10**n for n in range(1, 20)], dtype=np.uint64)
 
 
 def integer_blocks(words: Words) -> Blocks:
@@ -63,6 +64,29 @@ def combine(columns: Sequence[Blocks], scrambler: Scrambler) -> Blocks:
     for column in columns:
         state = scrambler(state ^ column)
     return _hashed(state)
+
+
+def lengths(blocks: Blocks) -> Integers:
+    """Return how long values are in text: of hashed ones 16, as of all that are longer than 15.
+
+    An integer is as long as its decimal digits, so that 7 and "7" are alike; null has length 0.
+    """
+    tags = (blocks[:, 1] >> np.uint64(56)).astype(np.int64)
+    found = np.minimum(tags, LONGEST + 1)
+    found[tags == _tag(NULL)] = 0
+    integers = np.flatnonzero(tags == _tag(INTEGER))
+    found[integers] = _digits(blocks[integers, 0].view(np.int64))
+    return found
+
+
+def _tag(last_word: np.uint64) -> int:
+    return int(last_word >> np.uint64(56))
+
+
+def _digits(numbers: Integers) -> Integers:
+    """Return how many characters numbers have, the minus sign included."""
+    sizes = np.where(numbers < 0, -numbers, numbers).view(np.uint64)  # right for −2⁶³, too
+    return np.searchsorted(_POWERS_OF_TEN, sizes, side="right") + 1 + (numbers < 0)
 
 
 def _sixteen_bytes(data: NDArray[np.uint8], starts: Integers, lengths: Integers) -> Blocks:

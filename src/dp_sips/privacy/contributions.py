@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 from dp_sips.errors import UsageError
-from dp_sips.privacy.arrays import Blocks, Bools, Floats, Integers, Weights
+from dp_sips.privacy.arrays import Blocks, Bools, Claims, Floats, Integers, Weights
 from dp_sips.privacy.weights import UNIT_BITS
 
 MOST: Final = 1 << 62
@@ -21,8 +21,8 @@ Decide = Callable[[Blocks, Weights], Bools]
 Evidence = Floats
 """What earlier rounds have learnt about each item."""
 
-DecideOnEvidence = Callable[[Blocks, Weights, Evidence], tuple[Evidence, Bools, Bools]]
-"""New evidence, and which items to release and which to drop, for a column of items."""
+DecideOnEvidence = Callable[[Blocks, Weights, Evidence], tuple[Evidence, Bools, Claims]]
+"""New evidence, which items to release, and each item's claim: 0 if it is to be dropped."""
 
 Split = Callable[[Integers, Integers], Weights]
 """What users give to each of their items: from the sizes of their sets and each item's signal."""
@@ -83,6 +83,14 @@ class Contributions(Protocol):
         weight_table(max_items, step_bits)[k] each.
         """
 
+    def weigh_by_claim(self, step_bits: int) -> Any:
+        """Return the weight of each item that is still in somebody's set, in units of 2^-step_bits.
+
+        Users' sets have been cut. A user gives claimed_weight(claim, total, step_bits) to each of
+        its items, whose claims add up to `total`. Claims are what `decide_on_evidence` said last,
+        and WHOLE_CLAIM at first.
+        """
+
     def spread(
         self,
         split: Split,
@@ -113,13 +121,22 @@ class Contributions(Protocol):
         """
         raise _no_turns(policy, max_items)
 
+    def settle(self, seats: int, spare: int, laps: int, max_items: int) -> Any:
+        """Return the number of users who are seated at each item, in units of 2^-UNIT_BITS.
+
+        A user asks its items in the order of `bounding.precedence`, `laps` times over, for one of
+        their seats, then once for one of their spare seats; `mechanisms.matching` says who is
+        seated. The first `max_items` in bounding order count.
+        """
+
     def decide(self, weights: Any, decide: Decide) -> Any:
         """Return the verdict of `decide` on each item's block and weight."""
 
-    def decide_on_evidence(self, weights: Any, decide: DecideOnEvidence) -> tuple[Any, Any]:
-        """Let `decide` update each item's evidence; return what to release and what to drop.
+    def decide_on_evidence(self, weights: Any, decide: DecideOnEvidence) -> Any:
+        """Let `decide` update each item's evidence and claim; return what to release.
 
-        Evidence starts at zero and stays with the item from round to round.
+        Evidence starts at zero and stays with the item from round to round. An item with a claim of
+        0 leaves the users' sets without being released.
         """
 
     def measure_users(self, measure: Measure) -> int:
@@ -136,9 +153,6 @@ class Contributions(Protocol):
 
     def remove(self, verdicts: Any) -> None:
         """Move the items with a yes from the users' sets to the release."""
-
-    def drop(self, verdicts: Any) -> None:
-        """Take the items with a yes out of the users' sets; they are not released."""
 
     def released(self) -> Any:
         """Return the items released so far as an Arrow table, in any order, without dictionaries.

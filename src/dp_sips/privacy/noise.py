@@ -116,9 +116,18 @@ def uniform(bits: Blocks) -> Floats:
     One bit is the sign. A float keeps its relative precision near 0, so small probabilities on
     either side are as exact as large ones.
     """
-    high, low = bits[:, 0], bits[:, 1]
-    size = (high + ((low >> 1) + 0.5) * 2.0**-63) * 2.0**-65
-    return np.where(low & 1, size, -size)
+    size = _sizes(bits)
+    return np.where(bits[:, 1] & 1, size, -size)
+
+
+def _sizes(bits: Blocks) -> Floats:
+    """Return (a + (b + ½)/2⁶³)/2⁶⁵ for 64 bits a and 63 bits b of each."""
+    sizes = (bits[:, 1] >> 1).astype(np.float64)
+    sizes += 0.5
+    sizes *= 2.0**-63
+    sizes += bits[:, 0]
+    sizes *= 2.0**-65
+    return sizes
 
 
 def gaussian(bits: Blocks) -> Floats:
@@ -128,8 +137,11 @@ def gaussian(bits: Blocks) -> Floats:
     """
     from scipy.special import ndtri
 
-    signed = uniform(bits)
-    return np.asarray(-np.sign(signed) * ndtri(np.abs(signed)))
+    values = _sizes(bits)
+    ndtri(values, out=values)  # on the side below zero …
+    words = values.view(np.uint64)
+    words ^= bits[:, 1] << np.uint64(63)  # … unless the last bit says otherwise
+    return values
 
 
 def laplace(bits: Blocks) -> Floats:

@@ -5,7 +5,9 @@ order, so every engine gets the same histogram to the bit, and nothing leaks thr
 have 64 bits: 2³⁴ users fit.
 
 Guarantee: a user with k items adds w(k) = floor(2³⁰/√k) to each, so it moves the histogram by
-√(k·w(k)²) ≤ 2³⁰ units: an L2 norm of at most 1, exactly (the paper's section 3.1).
+√(k·w(k)²) ≤ 2³⁰ units: an L2 norm of at most 1, exactly (the paper's section 3.1). Where items have
+claims q_1, …, q_k that add up to S, it adds ⌊√(2^2b q_j/S)⌋ units of 2^-b to each. The squares of
+these add up to at most Σ 2^2b q_j/S = 2^2b: an L2 norm of at most 1 as well.
 """
 
 import math
@@ -18,6 +20,9 @@ from dp_sips.privacy.arrays import Weights
 UNIT_BITS: Final = 30
 UNIT: Final = 1 << UNIT_BITS
 """The weight of a user's only item."""
+
+WHOLE_CLAIM: Final = 16
+"""An item's claim on the square of its holders' weight, as long as no round has lowered it."""
 
 
 def weight(count: int, step_bits: int = UNIT_BITS) -> int:
@@ -35,3 +40,12 @@ def weight_table(max_items: int, step_bits: int = UNIT_BITS) -> Weights:
     """Return the weights for 0, 1, …, `max_items` items; no item, no weight."""
     table = [0, *(weight(k, step_bits) for k in range(1, max_items + 1))]
     return np.array(table, dtype=np.uint64)
+
+
+def claimed_weight(claim: int, total: int, step_bits: int) -> int:
+    """Return what a user whose items' claims add up to `total` gives to an item with this claim.
+
+    It is ⌊2^step_bits √(claim/total)⌋, exactly: the square root of a rounded-down integer, rounded
+    down, is the same number.
+    """
+    return math.isqrt((claim << 2 * step_bits) // total)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dp_sips.engines.memory import kernels
 from dp_sips.privacy import bounding
-from dp_sips.privacy.weights import weight, weight_table
+from dp_sips.privacy.weights import claimed_weight, weight, weight_table
 
 small = st.integers(0, 9)
 # Runs of (user, items); users come back, items repeat.
@@ -169,3 +169,44 @@ class TestAddWeights:
             for item in counted:
                 expected[item] += weight(len(counted))
         assert weights.tolist() == expected
+
+
+class TestAddClaimedWeights:
+    @given(
+        st.lists(st.lists(small, max_size=12, unique=True), min_size=1, max_size=8),
+        st.lists(st.integers(0, 16), min_size=10, max_size=10),
+        st.integers(1, 15),
+        st.data(),
+    )
+    def test_is_the_plain_loop(
+        self, sets: list[list[int]], claims: list[int], step_bits: int, data: Any
+    ) -> None:
+        items, ends = laid_out(sets)
+        first = data.draw(st.integers(0, len(sets) - 1))
+        begin = int(ends[first - 1]) if first else 0
+        weights, before = u64([0] * 10), items.copy()
+        end = kernels.add_claimed_weights(
+            items, ends, np.array(claims, np.uint8), step_bits, weights, begin, first, len(sets)
+        )
+        expected: dict[int, int] = defaultdict(int)
+        left = [[item for item in items if claims[item]] for items in sets[first:]]
+        for mine in left:
+            for item in mine:
+                total = sum(claims[other] for other in mine)
+                expected[item] += claimed_weight(claims[item], total, step_bits)
+        assert weights.tolist() == [expected[item] for item in range(10)]
+        assert items[begin:end].tolist() == [*chain(*left)]
+        assert items[:begin].tolist() == before[:begin].tolist()
+        assert ends[first:].tolist() == [
+            begin + sum(map(len, left[: n + 1])) for n in range(len(left))
+        ]
+        assert (items[end:] < 10).all()
+
+    def test_one_user_with_very_many_items(self) -> None:
+        """The least claim beside a million whole ones still weighs a step."""
+        items, ends = u32(range(1 << 20)), u64([1 << 20])
+        claims = np.full(1 << 20, 16, np.uint8)
+        claims[0] = 1
+        weights = u64([0] * (1 << 20))
+        kernels.add_claimed_weights(items, ends, claims, 12, weights, 0, 0, 1)
+        assert weights[:2].tolist() == [1, 4]

@@ -16,6 +16,7 @@ from dp_sips import (
     Gw,
     Mad,
     Mad2R,
+    Matching,
     PolicyLaplace,
     Single,
     UsageError,
@@ -27,8 +28,8 @@ from dp_sips.mechanisms.turns import Favourite
 from dp_sips.privacy.guarantee import PointGuarantee, SamplerCost, cascade_loss
 from dp_sips.privacy.noise import SAMPLER_ERROR, SAMPLER_TAIL
 
-FIELD = (Dpsu(), Dpsu(0.0), PolicyLaplace(), Gw(), Gw(0.0), Single())
-PLAIN = (PolicyLaplace(), Gw(), Single())
+FIELD = (Dpsu(), Dpsu(0.0), PolicyLaplace(), Gw(), Gw(0.0), Matching(), Single())
+PLAIN = (PolicyLaplace(), Gw(), Matching(), Single())
 epsilons = st.floats(math.log(1e-2), math.log(50)).map(math.exp)
 deltas = st.floats(math.log(1e-10), math.log(0.5)).map(math.exp)
 
@@ -49,7 +50,7 @@ class TestSpending:
         if isinstance(spent, PointGuarantee):
             assert spent.pure**2 / 2 <= rho
 
-    @pytest.mark.parametrize("mechanism", [Dpsu(), PolicyLaplace(), Gw()])
+    @pytest.mark.parametrize("mechanism", [Dpsu(), PolicyLaplace(), Gw(), Matching()])
     def test_extremes_make_a_plan_that_runs(self, mechanism: Any) -> None:
         data = {user: ["a", "b"] for user in range(30)}
         budgets: list[dict[str, Any]] = [{"epsilon": 1e-3}, {"epsilon": 1000.0}, {"rho": 1e-3}]

@@ -118,3 +118,45 @@ class TestMix:
     def test_loses_nothing(self) -> None:
         words = np.random.default_rng().integers(0, 2**63, 100_000, dtype=np.uint64)
         assert len(np.unique(bounding.mix(words))) == len(np.unique(words))
+
+
+class TestTurns:
+    def test_ties_of_the_first_word_are_settled_by_the_second(self) -> None:
+        class Tied:
+            def scrambler(self, _: Any) -> Any:
+                return lambda users: np.stack((users[:, 0] % 2, users[:, 1]), axis=1)
+
+        users = np.array([[1, 5], [0, 9], [3, 2], [2, 7], [5, 8]], dtype=np.uint64)
+        assert bounding.turns(Tied(), users).tolist() == [3, 1, 2, 0, 4]  # type: ignore[arg-type]
+
+
+class TestPrecedence:
+    def order(self, items: Any, counts: Any = None, seed: int = 1) -> list[int]:
+        found = blocks(items)
+        words = bounding.item_words(Key.for_tests(seed), found)
+        given = None if counts is None else np.array(counts, dtype=np.uint32)
+        precedence = bounding.precedence(found, words, given)
+        assert (precedence % np.uint64(2) == 0).all()
+        order: list[int] = bounding.in_precedence(precedence, found).tolist()
+        return [items[place] for place in order]
+
+    def test_short_items_come_first(self) -> None:
+        assert self.order([1000, 10, 100, 1]) == [1, 10, 100, 1000]
+
+    def test_public_counts_come_before_lengths(self) -> None:
+        assert self.order([1000, 10, 100, 1], [2**32 - 1, 0, 5, 4]) == [1000, 100, 1, 10]
+
+    def test_the_hash_orders_the_rest(self) -> None:
+        items = list(range(10, 90))
+        orders = [self.order(items, seed=seed) for seed in range(5)]
+        assert len({tuple(order) for order in orders}) == 5
+        assert all(sorted(order) == items for order in orders)
+
+    def test_items_with_the_same_word_are_ordered_by_block(self) -> None:
+        found = blocks([12, 11, 13])
+        assert bounding.in_precedence(np.zeros(3, np.uint64), found).tolist() == [1, 0, 2]
+
+    def test_other_items_do_not_matter(self) -> None:
+        items = list(range(0, 2000, 7))
+        order, fewer = self.order(items), self.order(items[::3])
+        assert [item for item in order if item in set(fewer)] == fewer

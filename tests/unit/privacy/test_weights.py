@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dp_sips.privacy.weights import UNIT, weight, weight_table
+from dp_sips.privacy.weights import UNIT, WHOLE_CLAIM, claimed_weight, weight, weight_table
 
 
 def is_floor(count: int, found: int) -> bool:
@@ -33,3 +33,29 @@ def test_table_is_the_function() -> None:
     assert table.dtype == "uint64"
     assert table.tolist() == [0, *(weight(count) for count in range(1, 2001))]
     assert weight_table(1).tolist() == [0, UNIT]
+
+
+CLAIM_LISTS = st.lists(st.integers(1, WHOLE_CLAIM), min_size=1, max_size=400)
+
+
+def norm(weights: list[int]) -> int:
+    return sum(weight * weight for weight in weights)
+
+
+@given(CLAIM_LISTS, st.integers(1, 15))
+def test_claims_have_a_norm_of_at_most_one(claims: list[int], step_bits: int) -> None:
+    weights = [claimed_weight(claim, sum(claims), step_bits) for claim in claims]
+    assert norm(weights) <= 4**step_bits
+    assert norm([weight + 1 for weight in weights]) > 4**step_bits
+
+
+@given(st.integers(1, WHOLE_CLAIM), st.integers(1, 2**24), st.integers(1, 15))
+def test_claimed_weights_are_floors(claim: int, total: int, step_bits: int) -> None:
+    found = claimed_weight(claim, total, step_bits)
+    assert found**2 * total <= claim * 4**step_bits < (found + 1) ** 2 * total
+
+
+@given(st.integers(1, 2**20))
+def test_whole_claims_are_equal_shares(count: int) -> None:
+    assert claimed_weight(WHOLE_CLAIM, WHOLE_CLAIM * count, 12) == weight(count) >> 18
+    assert claimed_weight(1, WHOLE_CLAIM * count, 12) >= 1

@@ -3,21 +3,22 @@
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from dp_sips.engines.encoding import PublicCounts
-from dp_sips.engines.memory import folds, kernels
+from dp_sips.engines.memory import folds, kernels, settling
 from dp_sips.engines.memory.allocator import give_memory_back
 from dp_sips.engines.memory.loading import UserSets, cuts
+from dp_sips.engines.memory.matching import Items, Seating, settle
 from dp_sips.engines.memory.numbering import Column
 from dp_sips.engines.memory.weighing import add_split, counted, pieces
 from dp_sips.mechanisms.turns import SHAVE
 from dp_sips.privacy import bounding
-from dp_sips.privacy.arrays import Blocks, Bools, Weights
+from dp_sips.privacy.arrays import Blocks, Bools, Claims, Weights
 from dp_sips.privacy.contributions import (
     MOST,
     Contributions,
@@ -31,10 +32,13 @@ from dp_sips.privacy.contributions import (
     Split,
 )
 from dp_sips.privacy.noise import Key
-from dp_sips.privacy.weights import UNIT_BITS, weight_table
+from dp_sips.privacy.weights import UNIT_BITS, WHOLE_CLAIM, weight_table
 
-_PIECE: Final = 1 << 18
+_PIECE: Final = 1 << 15
 """Items that are decided about at a time: enough for numpy, little enough for the cache."""
+
+_MOST_OF_THEM: Final = 0.8
+"""From this share of active items on, picking them out takes longer than deciding about all."""
 
 
 class MemoryContributions(Contributions):
@@ -70,6 +74,10 @@ class MemoryContributions(Contributions):
     def _evidence(self) -> Evidence:
         return np.zeros(self._items.size())
 
+    @cached_property
+    def _claims(self) -> Claims:
+        return np.where(self._gone, np.uint8(0), np.uint8(WHOLE_CLAIM))
+
     def order(self, max_items: int) -> None:
         """Put the items of users that have more than `max_items` in bounding order."""
         if self._longest <= max_items:
@@ -89,12 +97,14 @@ class MemoryContributions(Contributions):
         new_ends = np.cumsum(sizes, dtype=np.uint64)
         kernels.cut_items(items, ends, new_ends)
         self._sets = UserSets(items[: int(new_ends[-1])], new_ends, self._sets.counts)
-        self._shares = cuts(new_ends, len(self._shares))
-        self._histograms = self._histograms[: len(self._shares)]
+        self._share_out()
 
     def weigh(self, max_items: int, step_bits: int = UNIT_BITS) -> Weights:
         """Return the weight of each item, by its number."""
-        table = weight_table(min(max_items, self._longest), step_bits)
+        return self._added(weight_table(min(max_items, self._longest), step_bits))
+
+    def _added(self, table: Weights) -> Weights:
+        """Return the sums of what users give by a table; its length less one is max_items."""
         removed = np.packbits(self._gone, bitorder="little")
 
         def work(histogram: Weights, share: tuple[int, int]) -> None:
@@ -104,10 +114,44 @@ class MemoryContributions(Contributions):
             )
 
         list(self._pool.map(work, self._histograms, self._shares))
+        return self._sum_of_histograms()
+
+    def weigh_by_claim(self, step_bits: int) -> Weights:
+        """Return the weight of each item, by its number; what was dropped leaves the memory."""
+        items, ends, claims = self._sets.items, self._sets.ends, self._claims
+        begins = [int(ends[first - 1]) if first else 0 for first, _ in self._shares]
+
+        def work(histogram: Weights, begin: int, share: tuple[int, int]) -> int:
+            histogram.fill(0)
+            return kernels.add_claimed_weights(
+                items, ends, claims, step_bits, histogram, begin, *share
+            )
+
+        stops = list(self._pool.map(work, self._histograms, begins, self._shares))
+        weights = self._sum_of_histograms()
+        self._close_gaps(begins, stops)
+        return weights
+
+    def _close_gaps(self, begins: list[int], stops: list[int]) -> None:
+        """Move what is left of each share together, and share it out anew."""
+        items, ends, at = self._sets.items, self._sets.ends, 0
+        for (first, last), begin, stop in zip(self._shares, begins, stops, strict=True):
+            if at < begin:
+                items[at : at + stop - begin] = items[begin:stop]
+                ends[first:last] -= np.uint64(begin - at)
+            at += stop - begin
+        self._sets = UserSets(items[:at], ends, self._sets.counts)
+        self._share_out()
+
+    def _sum_of_histograms(self) -> Weights:
         total, *others = self._histograms
         for other in others:
             total += other
         return total
+
+    def _share_out(self) -> None:
+        self._shares = cuts(self._sets.ends, len(self._histograms))
+        self._histograms = self._histograms[: len(self._shares)]
 
     def spread(
         self,
@@ -162,6 +206,35 @@ class MemoryContributions(Contributions):
         folds.pay_favourites(turns, weights, policy.target, counts, of_items, words)
         return weights
 
+    def settle(self, seats: int, spare: int, laps: int, max_items: int) -> Weights:
+        """Return how many users are seated at each item, by its number."""
+        most = min(max_items, self._longest)
+        holders = self._added(np.ones(most + 1, dtype=np.uint64))
+        items = Items(self._precedence(), holders, self._items.blocks)
+        seating = Seating(seats, spare, laps, most)
+        sets = self._sets.items, self._sets.ends
+        return settle(sets, items, self._turns_of, seating, self._for_shares)
+
+    def _for_shares(self, work: Callable[[tuple[int, int]], None]) -> None:
+        list(self._pool.map(work, cuts(self._sets.ends, 8 * len(self._shares))))
+
+    def _precedence(self) -> Weights:
+        """Return the word of each item by which lists are ordered, by its number."""
+        words = np.empty(self._items.size(), dtype=np.uint64)
+
+        def work(piece: slice) -> None:
+            blocks = self._items.blocks(piece)
+            counts = None if self._public is None else self._public(blocks)
+            item_words = bounding.item_words(self._key, blocks)
+            words[piece] = bounding.precedence(blocks, item_words, counts)
+            words[piece][self._gone[piece]] = settling.GONE
+
+        self._by_pieces(work)
+        return words
+
+    def _turns_of(self, users: NDArray[Any]) -> NDArray[np.uint32]:
+        return bounding.turns(self._key, self._users.blocks(users))
+
     def _unpaid(self) -> Weights:
         weights = self._histograms[0]
         weights.fill(0)
@@ -174,27 +247,30 @@ class MemoryContributions(Contributions):
 
     def decide(self, weights: Weights, decide: Decide) -> Bools:
         """Return the verdict on each item, by its number."""
-        verdicts = np.empty(len(weights), dtype=np.bool_)
+        verdicts = np.zeros(len(weights), dtype=np.bool_)
 
         def work(piece: slice) -> None:
-            verdicts[piece] = decide(self._items.blocks(piece), weights[piece])
+            held = np.flatnonzero(weights[piece]) + piece.start
+            # A slice is faster than a choice, unless most items have no weight.
+            rows: Any = piece if 2 * len(held) > _PIECE else held
+            verdicts[rows] = decide(self._items.blocks(rows), weights[rows])
 
         self._by_pieces(work)
         return verdicts
 
-    def decide_on_evidence(self, weights: Weights, decide: DecideOnEvidence) -> tuple[Bools, Bools]:
-        """Return what to release and what to drop, by number; evidence of the rest is kept."""
+    def decide_on_evidence(self, weights: Weights, decide: DecideOnEvidence) -> Bools:
+        """Return what to release, by number; evidence and claims of the rest are kept."""
         released = np.zeros(len(weights), dtype=np.bool_)
-        dropped = np.zeros(len(weights), dtype=np.bool_)
 
         def work(piece: slice) -> None:
-            active = np.flatnonzero(~self._gone[piece]) + piece.start
-            self._evidence[active], released[active], dropped[active] = decide(
+            active = _active(self._gone, piece)
+            self._evidence[active], released[active], self._claims[active] = decide(
                 self._items.blocks(active), weights[active], self._evidence[active]
             )
+            self._gone[active] = self._claims[active] == 0
 
         self._by_pieces(work)
-        return released, dropped
+        return released
 
     def measure_users(self, measure: Measure) -> int:
         """Return the sum over the users' sets, by their sizes."""
@@ -214,13 +290,11 @@ class MemoryContributions(Contributions):
 
     def remove(self, verdicts: Bools) -> None:
         """Release the items with a yes, and take them out of the users' sets."""
-        self._released[np.flatnonzero(verdicts)] = True
-        self.drop(verdicts)
-
-    def drop(self, verdicts: Bools) -> None:
-        """Take the items with a yes out of the users' sets."""
         # Few are: the rest of the memory need not be touched.
-        self._gone[np.flatnonzero(verdicts)] = True
+        numbers = np.flatnonzero(verdicts)
+        self._released[numbers] = self._gone[numbers] = True
+        if "_claims" in self.__dict__:
+            self._claims[numbers] = 0
 
     def close(self) -> None:
         """Free the threads and the memory that the plan used."""
@@ -259,3 +333,12 @@ class MemoryContributions(Contributions):
     def _by_pieces(self, work: Callable[[slice], None]) -> None:
         size = self._items.size()
         list(self._pool.map(work, (slice(i, i + _PIECE) for i in range(0, size, _PIECE))))
+
+
+def _active(gone: Bools, piece: slice) -> slice | NDArray[np.int64]:
+    """Return the items of a piece that are active.
+
+    Where most are, that is all of them: an item that is gone has no weight, and so no chance.
+    """
+    numbers: NDArray[np.int64] = np.flatnonzero(~gone[piece]) + piece.start
+    return piece if len(numbers) > _MOST_OF_THEM * len(gone[piece]) else numbers

@@ -54,3 +54,13 @@ def add_weights(
     first: int,
     stop: int,
 ) -> None: ...
+def add_claimed_weights(
+    items: NDArray[uint32],
+    ends: NDArray[uint64],
+    claims: NDArray[uint8],
+    step_bits: int,
+    weights: NDArray[uint64],
+    begin: int,
+    first: int,
+    stop: int,
+) -> int: ...

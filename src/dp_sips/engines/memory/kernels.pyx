@@ -6,6 +6,7 @@ None of them knows about noise or thresholds: they number values, drop repeats, 
 in bounding order, and add up integer weights.
 """
 
+from libc.math cimport sqrt
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memmove
@@ -28,6 +29,7 @@ cdef enum:
     BLOCK = 1024  # rows of a batch that are looked up together
     AHEAD = 16  # rows whose memory is fetched ahead of their turn
     LOT = 1024  # numbers that a shard takes at a time
+    CLAIMS = 17  # an item's claim is below this
 
 LOT_SIZE = LOT
 
@@ -348,3 +350,43 @@ def add_weights(
             for i in range(count):
                 weights[chosen[i]] += weight
     free(chosen)
+
+
+def add_claimed_weights(
+    uint32_t[::1] items, uint64_t[::1] ends, const uint8_t[::1] claims, uint32_t step_bits,
+    uint64_t[::1] weights, uint64_t begin, Py_ssize_t first, Py_ssize_t stop,
+):
+    """Let each user in [first, stop) add to its items' weights what their claims say.
+
+    The items of the first of these users start at `begin`. Items without a claim leave the sets:
+    what is left moves together, from `begin` on, `ends` follows, and its end is returned.
+    """
+    cdef Py_ssize_t user, i = begin, j, start, at = begin, rows = items.shape[0]
+    cdef uint64_t end, total
+    cdef uint64_t given[CLAIMS]
+    cdef uint32_t item, present, claim
+    with nogil:
+        for user in range(first, stop):
+            end = ends[user]
+            start, total, present = at, 0, 0
+            while <uint64_t>i < end:
+                if i + AHEAD < rows:
+                    DP_PREFETCH(&claims[items[i + AHEAD]])
+                    DP_PREFETCH(&weights[items[i + AHEAD]])
+                item = items[i]
+                claim = claims[item]
+                items[at] = item
+                at += claim != 0
+                total += claim
+                present |= <uint32_t>1 << claim
+                i += 1
+            ends[user] = at
+            # A double's square root of an integer below 2⁵², rounded down, is exact.
+            for claim in range(1, CLAIMS):
+                if present >> claim & 1:
+                    given[claim] = <uint64_t>sqrt(
+                        <double>((<uint64_t>claim << 2 * step_bits) // total)
+                    )
+            for j in range(start, at):
+                weights[items[j]] += given[claims[items[j]]]
+    return at

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from dp_sips.engines.encoding import plain_type
+from dp_sips.engines.encoding import PublicCounts, plain_type
+from dp_sips.engines.memory.matching import Seating
 from dp_sips.engines.spark.block_sets import NO_BLOCKS, BlockSet
 from dp_sips.engines.spark.chunks import CHUNK_SCHEMA
 from dp_sips.engines.spark.deciding import (
@@ -19,6 +20,7 @@ from dp_sips.engines.spark.deciding import (
     COUNTS,
     DROPPED,
     KEPT,
+    LOWERED,
     RELEASED,
     VERDICT_SCHEMA,
     DecideItems,
@@ -41,6 +43,17 @@ from dp_sips.engines.spark.session import (
     shuffle_partitions,
     translated_errors,
 )
+from dp_sips.engines.spark.settling import (
+    LIST_SCHEMA,
+    LISTS,
+    VOTES,
+    Collected,
+    Contested,
+    ListUp,
+    Order,
+    Turns,
+    one_each,
+)
 from dp_sips.engines.spark.values import (
     LookUpValues,
     decode_blocks,
@@ -57,10 +70,11 @@ from dp_sips.engines.spark.weighing import (
     SignalItems,
     Signals,
     SpreadWeights,
+    WeighByClaim,
     WeighChunks,
 )
 from dp_sips.engines.spark.wire import SHUFFLE_SCHEMA, Labels, WorkerKey, bucket_labels
-from dp_sips.errors import InputError
+from dp_sips.errors import InputError, UsageError
 from dp_sips.privacy.arrays import Blocks
 from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.contributions import (
@@ -97,7 +111,10 @@ class SparkContributions(Contributions):
         source: Source,
         bounds: Bounds,
         key: WorkerKey,
+        turns: Turns,
+        public: PublicCounts | None,
         broadcast_items: int,
+        collect_bytes: int,
         explain: bool,
     ) -> None:
         self._frame = in_cloned_session(frame)
@@ -106,7 +123,10 @@ class SparkContributions(Contributions):
         self._source = source
         self._key = key
         self._cut_to = bounds.max_items if bounds.once else None
+        self._turns = turns
+        self._public = public
         self._broadcast_items = broadcast_items
+        self._collect_bytes = collect_bytes
         self._explain = explain
         self._persisted: list[DataFrame] = []
         self._chunks: CachedTable | None = None
@@ -114,6 +134,7 @@ class SparkContributions(Contributions):
         self._stale: list[CachedTable] = []
         self._released: list[Blocks] = []
         self._removed = BlockSet.of(NO_BLOCKS)
+        self._lowered = Signals.none()
         self._dropped: DataFrame | None = None
         self._to_drop: RoundResult | None = None
         self._kept_count: int | None = None
@@ -138,6 +159,12 @@ class SparkContributions(Contributions):
         weigh = WeighChunks(self._removed, max_items, step_bits, self._labels)
         return self._shuffle_by_item(chunks.mapInArrow(weigh, SHUFFLE_SCHEMA))
 
+    def weigh_by_claim(self, step_bits: int) -> DataFrame:
+        """Return the weight of each item; claims travel by broadcast."""
+        chunks = self._current_chunks()
+        weigh = WeighByClaim(self._removed, self._lowered, step_bits, self._labels)
+        return self._shuffle_by_item(chunks.mapInArrow(weigh, SHUFFLE_SCHEMA))
+
     def spread(
         self,
         split: Split,
@@ -154,6 +181,36 @@ class SparkContributions(Contributions):
         spread = SpreadWeights(split, self._removed, signals, max_items, self._labels)
         return self._shuffle_by_item(chunks.mapInArrow(spread, SHUFFLE_SCHEMA))
 
+    def settle(self, seats: int, spare: int, laps: int, max_items: int) -> DataFrame:
+        """Return the sums of seated users: workers make lists, and the driver settles them."""
+        holders, order = self.spread(one_each, max_items), Order(self._key, self._public)
+        with translated_errors():
+            rows = holders.mapInArrow(SignalItems(Contested(seats)), SIGNAL_SCHEMA).toArrow()
+        desks, contested = order.numbered(Signals.from_table(rows))
+        seating = Seating(seats, spare, laps, max_items)
+        make = ListUp(order, self._removed, contested, seating, self._labels)
+        made = self._cache(self._current_chunks().mapInArrow(make, LIST_SCHEMA))
+        self._stale.append(made)
+        lists = Collected.of(self._collect_lists(made.scan), self._key)
+        settled = lists.settled(desks, self._turns, seating).to_batch(self._labels)
+        sums = self._spark.createDataFrame(pa.Table.from_batches([settled]))
+        votes = made.scan.where(f"kind = {VOTES}").select("bucket", "payload")
+        return self._shuffle_by_item(votes.union(sums))
+
+    def _collect_lists(self, made: DataFrame) -> list[pa.RecordBatch]:
+        """Bring the users' lists to the driver, if they are not too long for it."""
+        lists = made.where(f"kind = {LISTS}")
+        with translated_errors():
+            size = lists.selectExpr("sum(length(payload))").first()
+            if size is not None and (size[0] or 0) > self._collect_bytes:
+                raise UsageError(
+                    f"users' lists take more than collect_bytes={self._collect_bytes}: give "
+                    "SparkEngine(collect_bytes=...) as much as the driver can hold, or choose "
+                    "another mechanism, such as 'cumulative'"
+                )
+            batches: list[pa.RecordBatch] = lists.select("payload").toArrow().to_batches()
+        return batches
+
     def _shuffle_by_item(self, sums: DataFrame) -> DataFrame:
         """Shuffle partial sums by item, together with the evidence of earlier rounds."""
         if self._verdicts is not None:
@@ -168,21 +225,20 @@ class SparkContributions(Contributions):
         self._print_plan(verdicts)
         return self._run(verdicts).released
 
-    def decide_on_evidence(
-        self, weights: DataFrame, decide: DecideOnEvidence
-    ) -> tuple[Blocks, RoundResult]:
-        """Run the round; return the blocks to release, and a result for `drop`."""
+    def decide_on_evidence(self, weights: DataFrame, decide: DecideOnEvidence) -> Blocks:
+        """Run the round; return the blocks to release. The next round drops what is hopeless."""
         old = self._verdicts
         on_evidence = DecideItemsOnEvidence(decide, self._labels)
         self._verdicts = self._cache(weights.mapInArrow(on_evidence, VERDICT_SCHEMA))
         # Items to drop are collected in the same job where they cannot be too many to broadcast.
         few = self._kept_count is not None and self._kept_count <= self._broadcast_items
-        kinds = f"{RELEASED}, {COUNTS}" + (f", {DROPPED}" if few else "")
+        kinds = f"{RELEASED}, {COUNTS}, {LOWERED}" + (f", {DROPPED}" if few else "")
         result = self._run(self._verdicts.scan.where(f"kind IN ({kinds})"))
         self._kept_count = result.kept_count
         if old is not None:
             self._uncache(old)
-        return result.released, result
+        self._to_drop, self._lowered = result, result.lowered
+        return result.released
 
     def measure_users(self, measure: Measure) -> int:
         """Return the sum over the users' sets, by their sizes: one small job."""
@@ -200,10 +256,6 @@ class SparkContributions(Contributions):
         """Release these items, and take them out of the users' sets."""
         self._released.append(verdicts)
         self._broadcast_removal(verdicts)
-
-    def drop(self, verdicts: RoundResult) -> None:
-        """Take items out of the users' sets without releasing them, if another round follows."""
-        self._to_drop = verdicts
 
     def released(self) -> pa.Table:
         """Return the items released so far."""

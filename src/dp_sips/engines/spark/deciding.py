@@ -10,13 +10,16 @@ import pyarrow.compute as pc
 
 from dp_sips.engines.spark.block_sets import NO_BLOCKS
 from dp_sips.engines.spark.sums import Sums, add_up
+from dp_sips.engines.spark.weighing import Signals
 from dp_sips.engines.spark.wire import Labels, pack, payloads_of, unpack
-from dp_sips.privacy.arrays import Blocks, Bools
+from dp_sips.privacy.arrays import Blocks, Bools, Claims
 from dp_sips.privacy.contributions import Decide, DecideOnEvidence
+from dp_sips.privacy.weights import WHOLE_CLAIM
 
 VERDICT_SCHEMA: Final = "kind int, bucket int, payload binary"
-RELEASED, DROPPED, KEPT, COUNTS = range(4)
-"""Kinds of payloads: blocks to release, blocks to drop, evidence to keep, and numbers of items."""
+RELEASED, DROPPED, KEPT, COUNTS, LOWERED = range(5)
+"""Kinds of payloads: blocks to release, blocks to drop, evidence to keep, numbers of items, and how
+far claims of items that are kept are below the whole."""
 
 BLOCK_SCHEMA: Final = "low long, high long"
 _BATCH_SIZE: Final = 1 << 19
@@ -52,10 +55,10 @@ class DecideItemsOnEvidence:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Stream rows of `VERDICT_SCHEMA`, with the evidence of the items that are kept."""
         for sums in _batches_of_sums(batches):
-            evidence, released, dropped = self.decide(sums.blocks, sums.weights, sums.evidence)
-            dropped &= ~released
-            yield _verdicts(sums, released, dropped)
-            kept = np.flatnonzero(~(released | dropped))
+            evidence, released, claims = self.decide(sums.blocks, sums.weights, sums.evidence)
+            yield _verdicts(sums, released, (claims == 0) & ~released)
+            kept = np.flatnonzero((claims > 0) & ~released)
+            yield _lowered(sums.blocks[kept], claims[kept])
             yield _evidence(Sums.of_evidence(sums.blocks[kept], evidence[kept]), self.labels)
 
 
@@ -67,6 +70,12 @@ def _verdicts(sums: Sums, released: Bools, dropped: Bools) -> pa.RecordBatch:
     counts = [np.array([count], dtype=np.uint64) for count in (len(sums), dropped.sum())]
     payloads = [pack(counts), *(pack([*sums.blocks[yes].T]) for yes in (released, dropped))]
     return _rows([COUNTS, RELEASED, DROPPED], [0] * 3, payloads)
+
+
+def _lowered(blocks: Blocks, claims: Claims) -> pa.RecordBatch:
+    lower = np.flatnonzero(claims < WHOLE_CLAIM)
+    by = WHOLE_CLAIM - claims[lower].astype(np.uint64)
+    return _rows([LOWERED], [0], [pack([*blocks[lower].T, by])])
 
 
 def _evidence(sums: Sums, labels: Labels) -> pa.RecordBatch:
@@ -89,12 +98,14 @@ class RoundResult:
         dropped_count: How many of them are to be dropped.
         released: The items to release.
         dropped: The items to drop, if they were collected as well.
+        lowered: How far items' claims are below the whole, where they are.
     """
 
     item_count: int
     dropped_count: int
     released: Blocks
     dropped: Blocks
+    lowered: Signals
 
     @property
     def kept_count(self) -> int:
@@ -106,7 +117,13 @@ class RoundResult:
         """Read rows of `VERDICT_SCHEMA`."""
         counts = [unpack(payload) for payload in payloads_of(_of_kind(rows, COUNTS))]
         items, dropped = (sum(int(count[n][0]) for count in counts) for n in range(2))
-        return cls(items, dropped, *(read_blocks(_of_kind(rows, k)) for k in (RELEASED, DROPPED)))
+        return cls(
+            items,
+            dropped,
+            read_blocks(_of_kind(rows, RELEASED)),
+            read_blocks(_of_kind(rows, DROPPED)),
+            Signals.from_batches(_of_kind(rows, LOWERED)),
+        )
 
 
 def _of_kind(rows: pa.Table, kind: int) -> list[pa.RecordBatch]:

@@ -1,13 +1,16 @@
 """The Spark engine: one shuffle by user, then one by item for each round."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from dp_sips.engines.base import Engine
+from dp_sips.engines.encoding import public_counts
 from dp_sips.engines.spark.contributions import SparkContributions
 from dp_sips.engines.spark.reading import are_paths, read_files, read_source
 from dp_sips.engines.spark.session import find_session
 from dp_sips.engines.spark.wire import WorkerKey
+from dp_sips.privacy import bounding
 from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.noise import Key
 from dp_sips.progress import Progress
@@ -24,15 +27,18 @@ class SparkEngine(Engine):
             active; local[*] by default. A Spark table brings its own session.
         broadcast_items: The largest number of removed items to broadcast; more are removed by an
             anti-join.
+        collect_bytes: How much of the users' lists the driver takes at most, for "matching".
         explain: Whether to print the physical plan of each step to stderr.
     """
 
     master: str | None = None
     broadcast_items: int = 5_000_000
+    collect_bytes: int = 800_000_000
     explain: bool = False
 
     def __post_init__(self) -> None:
         check_whole("broadcast_items", self.broadcast_items, least=0)
+        check_whole("collect_bytes", self.collect_bytes, least=0)
 
     def read(self, data: Any) -> Any:
         """Return paths as a table that Spark reads; everything else as it is."""
@@ -49,7 +55,10 @@ class SparkEngine(Engine):
             source=source,
             bounds=bounds,
             key=WorkerKey.of(key),
+            turns=partial(bounding.turns, key),
+            public=public_counts(bounds.public_counts, source, key),
             broadcast_items=self.broadcast_items,
+            collect_bytes=self.collect_bytes,
             explain=self.explain,
         )
         try:

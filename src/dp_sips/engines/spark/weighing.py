@@ -15,7 +15,7 @@ from dp_sips.engines.spark.sums import Sums, add_up
 from dp_sips.engines.spark.wire import Labels, pack, payloads_of, unpack
 from dp_sips.privacy.arrays import Blocks, Bools, Integers
 from dp_sips.privacy.contributions import Measure, Signal, Split
-from dp_sips.privacy.weights import weight, weight_table
+from dp_sips.privacy.weights import WHOLE_CLAIM, weight, weight_table
 
 SIGNAL_SCHEMA: Final = "payload binary"
 TOTAL_SCHEMA: Final = "total long"
@@ -154,7 +154,12 @@ class Signals:
     @classmethod
     def from_table(cls, rows: pa.Table) -> Self:
         """Read rows of `SIGNAL_SCHEMA`."""
-        parts = [unpack(payload) for payload in payloads_of(rows.to_batches())]
+        return cls.from_batches(rows.to_batches())
+
+    @classmethod
+    def from_batches(cls, batches: Iterable[pa.RecordBatch]) -> Self:
+        """Read payloads of blocks and signals."""
+        parts = [unpack(payload) for payload in payloads_of(batches)]
         low, high, signals = (
             np.concatenate([np.empty(0, np.uint64), *(part[n] for part in parts)]) for n in range(3)
         )
@@ -166,6 +171,33 @@ class Signals:
         """Return the signal of each of these items."""
         found = self.items.find(blocks)
         return np.where(found >= 0, np.append(self.values, 0)[found], 0)
+
+
+@dataclass(frozen=True)
+class WeighByClaim:
+    """A round's pass where items have claims: the sum of weights for each item of a chunk.
+
+    Users' sets have been cut to max_items, so no user spans chunks. `lowered` says how far items'
+    claims are below the whole.
+    """
+
+    removed: BlockSet
+    lowered: Signals
+    step_bits: int
+    labels: Labels
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Stream rows of `SHUFFLE_SCHEMA` for the chunks of one Spark partition."""
+        return (self._sums(chunk).to_batch(self.labels) for chunk in read_chunks(batches))
+
+    def _sums(self, chunk: Chunk) -> Sums:
+        assert not chunk.continues, "a plan with claims cuts users' sets"
+        claims = (WHOLE_CLAIM - self.lowered.look_up(chunk.blocks)).astype(np.uint8)
+        claims[_find_common(chunk, self.removed)] = 0
+        weights = np.zeros(len(chunk.blocks), dtype=np.uint64)
+        items, ends = chunk.items.copy(), chunk.ends.copy()  # the loop moves them together
+        kernels.add_claimed_weights(items, ends, claims, self.step_bits, weights, 0, 0, len(ends))
+        return Sums.of_weights(chunk.blocks, weights)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,262 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Compiled matching: users' lists, and who is seated where (mechanisms/matching.py has the theorem).
+
+A key is 64 bits: 4 count the laps left, 28 the requests left in this lap, and 32 are the user's turn,
+which makes keys distinct and says whose they are. An item keeps the least keys: they stand in a
+heap with the worst on top, where the next request looks first.
+"""
+
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
+
+from dp_sips.engines.memory.mixing cimport DP_PREFETCH
+
+cdef enum:
+    AHEAD = 16  # items whose words are fetched ahead of their turn
+    NEXT = 8  # users who are fetched ahead of theirs
+    FEW = 40  # numbers that are sorted by insertion
+    LAP_SHIFT = 60
+    LEFT_SHIFT = 32
+
+GONE = 0xFFFFFFFFFFFFFFFF
+"""The word of an item that is in nobody's set any more."""
+
+NOWHERE = 0xFFFFFFFF
+"""The last item of a list that has none."""
+
+cdef uint64_t NO_WORD = 0xFFFFFFFFFFFFFFFF
+cdef uint32_t NO_ITEM = 0xFFFFFFFF
+
+
+cdef struct Entry:
+    uint64_t word
+    uint32_t item
+
+
+cdef inline void sift(uint64_t *heap, Py_ssize_t top, Py_ssize_t size) noexcept nogil:
+    """Let the key at `top` sink to where none below it is worse."""
+    cdef uint64_t key = heap[top]
+    cdef Py_ssize_t child = 2 * top + 1
+    while child < size:
+        if child + 1 < size and heap[child + 1] > heap[child]:
+            child += 1
+        if heap[child] <= key:
+            break
+        heap[top] = heap[child]
+        top = child
+        child = 2 * top + 1
+    heap[top] = key
+
+
+cdef inline void make_heap(uint64_t *keys, Py_ssize_t size) noexcept nogil:
+    cdef Py_ssize_t top
+    for top in range(size // 2 - 1, -1, -1):
+        sift(keys, top, size)
+
+
+cdef void sort(uint64_t *numbers, Py_ssize_t count) noexcept nogil:
+    cdef Py_ssize_t i, j
+    cdef uint64_t one
+    if count > FEW:
+        make_heap(numbers, count)
+        for i in range(count - 1, 0, -1):
+            one = numbers[i]
+            numbers[i] = numbers[0]
+            numbers[0] = one
+            sift(numbers, 0, i)
+        return
+    for i in range(1, count):
+        one = numbers[i]
+        j = i
+        while j > 0 and numbers[j - 1] > one:
+            numbers[j] = numbers[j - 1]
+            j -= 1
+        numbers[j] = one
+
+
+def arrange(
+    const uint32_t[::1] items, const uint64_t[::1] ends, const uint64_t[::1] words,
+    const uint32_t[::1] numbers, uint64_t max_items, Py_ssize_t first, Py_ssize_t stop,
+    uint32_t[::1] listed, uint64_t[::1] begins, uint32_t[::1] lengths, uint32_t[::1] sizes,
+    uint32_t[::1] lasts, uint8_t[::1] tied,
+):
+    """Make the lists of the users in [first, stop), as far as they can ever get on them.
+
+    The last bit of an item's word says whether it may be full; such items are numbered in the order
+    that they have on lists. Nobody who asks another item is turned away there, so a list is the
+    numbers before the first of those, which is the user's last. `sizes` is how many items count.
+    Where two equal words leave open which is the last, a user is tied: there is room for the longer
+    list, which is to be made otherwise.
+    """
+    cdef Py_ssize_t user, i, count, kept, pairs = items.shape[0]
+    cdef uint64_t word, bound, size, longest = 0, start, at = ends[first - 1] if first else 0
+    cdef uint32_t item, last
+    cdef bint tie
+    cdef Entry *entries
+    cdef uint64_t *ranks
+    for user in range(first, stop):
+        longest = max(longest, ends[user] - (ends[user - 1] if user else 0))
+    entries = <Entry *>malloc((longest + 1) * sizeof(Entry))
+    if entries == NULL:
+        raise MemoryError
+    ranks = <uint64_t *>entries  # in the same place: an entry is read before a rank is written there
+    with nogil:
+        for user in range(first, stop):
+            start = ends[user - 1] if user else 0
+            count, size, bound, last, tie = 0, 0, NO_WORD, NO_ITEM, False
+            for i in range(<Py_ssize_t>start, <Py_ssize_t>ends[user]):
+                if i + AHEAD < pairs:
+                    DP_PREFETCH(&words[items[i + AHEAD]])
+                item = items[i]
+                word = words[item]
+                if word == NO_WORD:
+                    continue
+                if word & 1:
+                    if word <= bound | 1:
+                        entries[count].word = word
+                        entries[count].item = item
+                        count += 1
+                elif word < bound:
+                    bound, last, tie = word, item, False
+                elif word == bound:
+                    tie = True
+                size += 1
+                if size == max_items:
+                    break
+            kept = 0
+            for i in range(count):
+                if entries[i].word <= bound | 1:
+                    tie = tie or entries[i].word == bound | 1
+                    ranks[kept] = numbers[entries[i].item]
+                    kept += 1
+            sort(ranks, kept)
+            for i in range(kept):
+                listed[at + i] = <uint32_t>ranks[i]
+            begins[user] = at
+            lengths[user] = kept
+            sizes[user] = size
+            lasts[user] = last
+            tied[user] = tie
+            at += kept
+    free(entries)
+
+
+def count(const uint32_t[::1] items, uint64_t[::1] weights, uint64_t unit):
+    """Add a unit to the weight of each item as often as it occurs."""
+    cdef Py_ssize_t i, rows = items.shape[0]
+    with nogil:
+        for i in range(rows):
+            if i + AHEAD < rows:
+                DP_PREFETCH(&weights[items[i + AHEAD]])
+            weights[items[i]] += unit
+
+
+cdef struct Person:
+    uint64_t begin
+    uint32_t size
+    uint32_t length
+    uint32_t last
+    uint32_t place
+    uint32_t lap
+
+
+cdef struct Hall:
+    uint64_t *keys
+    uint64_t *bars
+    uint32_t *seated
+    uint64_t desks
+    uint32_t seats
+    uint32_t spare
+    uint32_t laps
+    uint32_t rounds
+
+
+cdef inline bint ask(
+    Person *one, uint32_t turn, const uint32_t *listed, Hall *hall, uint64_t *desk, uint64_t *key
+) noexcept nogil:
+    """Make the next requests of one user, until a desk takes it; return whether one does."""
+    cdef const uint32_t *items = listed + one.begin
+    cdef uint32_t place = one.place
+    cdef uint64_t head, first
+    while one.lap < hall.rounds:
+        head = (<uint64_t>(hall.rounds - one.lap) << LAP_SHIFT) | turn
+        first = hall.desks if one.lap == hall.laps else 0
+        while place < one.length:
+            desk[0] = first + items[place]
+            key[0] = head | (<uint64_t>(one.size - place) << LEFT_SHIFT)
+            place += 1
+            if key[0] < hall.bars[desk[0]]:
+                one.place = place
+                return True
+        if one.last != NO_ITEM:
+            return False
+        place = 0
+        one.lap += 1
+    return False
+
+
+cdef inline bint seat(Hall *hall, uint64_t desk, uint64_t key, uint32_t *turn) noexcept nogil:
+    """Give a seat to a key; return whether somebody has to stand for it, and set whose turn it is."""
+    cdef bint is_spare = desk >= hall.desks
+    cdef uint32_t size = hall.spare if is_spare else hall.seats
+    cdef uint64_t before = hall.desks * hall.seats if is_spare else 0
+    cdef uint64_t *heap = hall.keys + before + (desk - is_spare * hall.desks) * size
+    cdef bint full = hall.seated[desk] == size
+    if full:
+        turn[0] = <uint32_t>heap[0]
+        heap[0] = key
+        sift(heap, 0, size)
+    else:
+        heap[hall.seated[desk]] = key
+        hall.seated[desk] += 1
+        if hall.seated[desk] < size:
+            return False
+        make_heap(heap, size)
+    hall.bars[desk] = heap[0]
+    return full
+
+
+def settle(
+    const uint32_t[::1] listed, const uint64_t[::1] begins, const uint32_t[::1] lengths,
+    const uint32_t[::1] sizes, const uint32_t[::1] lasts, const uint32_t[::1] users,
+    const uint32_t[::1] schedule, uint32_t seats, uint32_t spare, uint32_t laps,
+    uint64_t[::1] keys, uint64_t[::1] bars, uint32_t[::1] seated, uint64_t[::1] weights,
+    uint64_t unit,
+):
+    """Seat the users, whose turns are their places in `users`; they come in as `schedule` says.
+
+    Desks 0 … n − 1 are the items' seats, n … 2n − 1 their spare seats: `keys` has room for all of
+    them, `bars` are the worst keys of desks that are full, and `seated` counts. Users who get to
+    their last item weigh a unit there.
+    """
+    cdef Py_ssize_t i, count = users.shape[0]
+    cdef uint32_t turn, user
+    cdef uint64_t key, desk
+    cdef Hall hall
+    cdef Person *people
+    if not count:
+        return
+    hall.keys, hall.bars, hall.seated = &keys[0], &bars[0], &seated[0]
+    hall.desks, hall.seats, hall.spare = seated.shape[0] // 2, seats, spare
+    hall.laps, hall.rounds = laps, laps + (spare > 0)
+    people = <Person *>malloc(count * sizeof(Person))
+    if people == NULL:
+        raise MemoryError
+    with nogil:
+        for i in range(count):
+            user = users[i]
+            people[i].begin, people[i].size = begins[user], sizes[user]
+            people[i].length, people[i].last = lengths[user], lasts[user]
+            people[i].place = people[i].lap = 0
+        for i in range(count):
+            if i + 2 * NEXT < count:
+                DP_PREFETCH(&people[schedule[i + 2 * NEXT]])
+                DP_PREFETCH(&listed[people[schedule[i + NEXT]].begin])
+            turn = schedule[i]
+            while ask(&people[turn], turn, &listed[0], &hall, &desk, &key):
+                if not seat(&hall, desk, key, &turn):
+                    break
+            else:
+                if people[turn].last != NO_ITEM:
+                    weights[people[turn].last] += unit
+    free(people)
