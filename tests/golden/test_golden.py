@@ -108,7 +108,9 @@ def test_stays_as_it_was(name: str, engine: str) -> None:
 
 
 @pytest.mark.xdist_group("spark")
-@pytest.mark.parametrize("name", [n for n, m in MECHANISMS.items() if not m.sequential])
+@pytest.mark.parametrize(
+    "name", ["auto", *(name for name, kind in MECHANISMS.items() if not kind.sequential)]
+)
 def test_stays_as_it_was_on_spark(name: str) -> None:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     found = selections(name, "spark", ["epsilon"])
