@@ -59,7 +59,6 @@ def test_rounds_and_ratio(run: Any) -> None:
     [
         (("sips", "--mechanism", "sips"), ("named twice",)),
         (("spis",), ("unknown mechanism 'spis'", "'sips'")),
-        (("--items-per-user", "3"), ("--items-per-user needs --users",)),
         (("--users", "-1"), ("users must be", "-1")),
         (("--users", "5", "--items-per-user", "0"), ("items_per_user must be", "0")),
         (("--epsilon", "1"), ("both",)),
@@ -70,3 +69,10 @@ def test_rounds_and_ratio(run: Any) -> None:
 )
 def test_bad_usage(run: Any, words: Any, message: Any) -> None:
     assert run("plan", *words, *ENOUGH).refused(*message)
+
+
+def test_a_hint_spares_the_look(run: Any) -> None:
+    flags = ("plan", "--epsilon", "1", "--delta", "1e-6", "--json")
+    assert json.loads(run(*flags).out)["mechanism"] == "auto"
+    assert json.loads(run(*flags, "--items-per-user", "3").out)["mechanism"] == "matching"
+    assert json.loads(run(*flags, "--items-per-user", "90").out)["mechanism"] == "cumulative"

@@ -26,7 +26,7 @@ def add_privacy(parser: Parser) -> None:
         type=int,
         metavar="N",
         help="how many items of a user count; more are left out at random "
-        "(default: 300, and 100 for most other mechanisms)",
+        "(default: 250, and 100 for most other mechanisms)",
     )
 
 
@@ -61,9 +61,15 @@ def add_mechanism(parser: Parser) -> None:
     group.add_argument(
         "--mechanism",
         metavar="NAME",
-        help="auto: what finds most on most data, cumulative or with few --max-items sips-rule "
-        "(default); "
+        help="auto: matching where people have few items each, otherwise cumulative, by a private "
+        "look at the data (default); "
         "sips: the paper's; weighted-gaussian: its baseline of one round; and others",
+    )
+    group.add_argument(
+        "--items-per-user",
+        type=int,
+        metavar="M",
+        help="roughly how many items a person has, if that is public: auto then needs no look",
     )
     group.add_argument("--rounds", type=int, metavar="N", help="rounds of sips (default: 3)")
     group.add_argument(

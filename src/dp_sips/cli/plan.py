@@ -25,10 +25,10 @@ def configure(parser: Parser) -> None:
     add_mechanism(parser)
     group = parser.add_argument_group("chances")
     group.add_argument(
-        "--users", type=int, metavar="N", help="show the chance of an item that N users hold"
-    )
-    group.add_argument(
-        "--items-per-user", type=int, metavar="M", help="… each of them with M items (default: 1)"
+        "--users",
+        type=int,
+        metavar="N",
+        help="show the chance of an item that N users hold, each with --items-per-user (1)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -37,14 +37,14 @@ def run(args: argparse.Namespace) -> None:
     """Print the plan."""
     if args.name and args.mechanism:
         raise UsageError(f"the mechanism is named twice, {args.name} and {args.mechanism}")
-    if args.items_per_user is not None and args.users is None:
-        raise UsageError("--items-per-user needs --users: how many users hold the item")
+    chosen = mechanism(args.name or args.mechanism, args)
     made = dp_sips.plan(
-        mechanism(args.name or args.mechanism, args),
+        chosen,
         epsilon=args.epsilon,
         delta=args.delta,
         rho=args.rho,
         max_items=args.max_items,
+        items_per_user=args.items_per_user if chosen == "auto" else None,
     )
     items = 1 if args.items_per_user is None else args.items_per_user
     chance = None if args.users is None else _chance(made, args.users, items)

@@ -67,6 +67,7 @@ def run(args: argparse.Namespace) -> None:
         delta=args.delta,
         rho=args.rho,
         max_items=args.max_items,
+        items_per_user=args.items_per_user,
         mechanism=mechanism(args.mechanism, args, histogram=_histogram(args)),
         engine=_engine(args),
         nulls=args.nulls,
