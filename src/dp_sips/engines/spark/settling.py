@@ -163,7 +163,7 @@ class Collected:
         """Read parcels of lists."""
         parts = [unpack(parcel.as_buffer()) for parcel in parcels]
         words, tags, sizes, lengths, low, high = (_joined(parts, n) for n in range(6))
-        listed = [part[6].view(np.uint32)[: int(part[3].sum())] for part in parts]
+        listed = [_halves(part[6])[: int(part[3].sum())] for part in parts]
         lists = Lists(
             listed=np.concatenate([_NO_NUMBERS, *listed]),
             begins=np.cumsum(lengths) - lengths,
@@ -189,6 +189,10 @@ class Collected:
         votes = np.concatenate((weights, at_last))
         held = np.flatnonzero(votes)
         return Sums.of_weights(blocks[held], votes[held])
+
+
+def _halves(words: Words) -> NDArray[np.uint32]:
+    return np.ascontiguousarray(words).view(np.uint32)
 
 
 def _joined(parts: list[list[Words]], column: int) -> Words:
