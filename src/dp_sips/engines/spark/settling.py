@@ -162,7 +162,7 @@ class Collected:
         """Read payloads of lists."""
         parts = [unpack(payload) for payload in payloads_of(batches)]
         words, tags, sizes, lengths, low, high = (_joined(parts, n) for n in range(6))
-        listed = [part[6].view(np.uint32)[: int(part[3].sum())] for part in parts]
+        listed = [_halves(part[6])[: int(part[3].sum())] for part in parts]
         lists = Lists(
             listed=np.concatenate([_NO_NUMBERS, *listed]),
             begins=np.cumsum(lengths) - lengths,
@@ -188,6 +188,10 @@ class Collected:
         votes = np.concatenate((weights, at_last))
         held = np.flatnonzero(votes)
         return Sums.of_weights(blocks[held], votes[held])
+
+
+def _halves(words: Words) -> NDArray[np.uint32]:
+    return np.ascontiguousarray(words).view(np.uint32)
 
 
 def _joined(parts: list[list[Words]], column: int) -> Words:
