@@ -28,6 +28,7 @@ from dp_sips.engines.spark.deciding import (
     explode_blocks,
     read_blocks,
 )
+from dp_sips.engines.spark.finishing import LastItems
 from dp_sips.engines.spark.loading import (
     PAIR_SCHEMA,
     EncodePairs,
@@ -42,6 +43,7 @@ from dp_sips.engines.spark.session import (
     shuffle_partitions,
     translated_errors,
 )
+from dp_sips.engines.spark.sums import add_up
 from dp_sips.engines.spark.values import (
     LookUpValues,
     decode_blocks,
@@ -58,9 +60,15 @@ from dp_sips.engines.spark.weighing import (
     WeighByClaim,
     WeighChunks,
 )
-from dp_sips.engines.spark.wire import SHUFFLE_SCHEMA, Labels, WorkerKey, bucket_labels
+from dp_sips.engines.spark.wire import (
+    SHUFFLE_SCHEMA,
+    Labels,
+    WorkerKey,
+    bucket_labels,
+    payloads_of,
+)
 from dp_sips.errors import InputError
-from dp_sips.privacy.arrays import Blocks
+from dp_sips.privacy.arrays import Blocks, Weights
 from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.contributions import Contributions, Decide, DecideOnEvidence, Signal, Split
 from dp_sips.privacy.weights import UNIT_BITS
@@ -90,6 +98,7 @@ class SparkContributions(Contributions):
         bounds: Bounds,
         key: WorkerKey,
         broadcast_items: int,
+        driver_items: int,
         explain: bool,
     ) -> None:
         self._frame = in_cloned_session(frame)
@@ -99,6 +108,7 @@ class SparkContributions(Contributions):
         self._key = key
         self._cut_to = bounds.max_items if bounds.once else None
         self._broadcast_items = broadcast_items
+        self._driver_items = driver_items
         self._explain = explain
         self._persisted: list[DataFrame] = []
         self._chunks: CachedTable | None = None
@@ -107,6 +117,7 @@ class SparkContributions(Contributions):
         self._released: list[Blocks] = []
         self._removed = BlockSet.of(NO_BLOCKS)
         self._lowered = Signals.none()
+        self._last_items: LastItems | None = None
         self._dropped: DataFrame | None = None
         self._to_drop: RoundResult | None = None
         self._kept_count: int | None = None
@@ -132,8 +143,16 @@ class SparkContributions(Contributions):
         weigh = WeighChunks(self._removed, max_items, step_bits, self._labels)
         return self._shuffle_by_item(chunks.mapInArrow(weigh, SHUFFLE_SCHEMA))
 
-    def weigh_by_claim(self, step_bits: int) -> DataFrame:
-        """Return the weight of each item; claims travel by broadcast."""
+    def weigh_by_claim(self, step_bits: int) -> DataFrame | Weights:
+        """Return the weight of each item; claims travel by broadcast.
+
+        Once few items are left, the driver has them, and their weights.
+        """
+        if self._to_drop is not None and self._to_drop.kept_count <= self._driver_items:
+            self._last_items = self._collect_last_items(self._to_drop)
+            self._to_drop = None
+        if self._last_items is not None:
+            return self._last_items.weigh_by_claim(step_bits)
         chunks = self._current_chunks()
         weigh = WeighByClaim(self._removed, self._lowered, step_bits, self._labels)
         return self._shuffle_by_item(chunks.mapInArrow(weigh, SHUFFLE_SCHEMA))
@@ -168,8 +187,10 @@ class SparkContributions(Contributions):
         self._print_plan(verdicts)
         return self._run(verdicts).released
 
-    def decide_on_evidence(self, weights: DataFrame, decide: DecideOnEvidence) -> Blocks:
+    def decide_on_evidence(self, weights: Any, decide: DecideOnEvidence) -> Blocks:
         """Run the round; return the blocks to release. The next round drops what is hopeless."""
+        if self._last_items is not None:
+            return self._last_items.decide_on_evidence(weights, decide)
         old = self._verdicts
         on_evidence = DecideItemsOnEvidence(decide, self._labels)
         self._verdicts = self._cache(weights.mapInArrow(on_evidence, VERDICT_SCHEMA))
@@ -234,6 +255,17 @@ class SparkContributions(Contributions):
         else:
             dropped = self._verdicts.scan.where(f"kind = {DROPPED}")
             self._dropped = dropped.mapInArrow(explode_blocks, BLOCK_SCHEMA)
+
+    def _collect_last_items(self, result: RoundResult) -> LastItems:
+        """Collect the items that are kept, with their evidence, and the users' sets of them."""
+        assert self._verdicts is not None
+        assert self._chunks is not None
+        kept = self._verdicts.scan.where(f"kind = {KEPT}").select("payload")
+        with translated_errors():
+            items = add_up(payloads_of(kept.toArrow().to_batches()))
+            retain = RetainItems(BlockSet(items.blocks))
+            chunks = self._chunks.scan.mapInArrow(retain, CHUNK_SCHEMA).toArrow()
+        return LastItems.from_batches(items, result.claims_of(items.blocks), chunks.to_batches())
 
     def _broadcast_removal(self, blocks: Blocks) -> None:
         """Remove items in the next round's pass, whose function Spark broadcasts."""

@@ -24,15 +24,18 @@ class SparkEngine(Engine):
             active; local[*] by default. A Spark table brings its own session.
         broadcast_items: The largest number of removed items to broadcast; more are removed by an
             anti-join.
+        driver_items: The largest number of remaining items that the driver finishes by itself.
         explain: Whether to print the physical plan of each step to stderr.
     """
 
     master: str | None = None
     broadcast_items: int = 5_000_000
+    driver_items: int = 100_000
     explain: bool = False
 
     def __post_init__(self) -> None:
         check_whole("broadcast_items", self.broadcast_items, least=0)
+        check_whole("driver_items", self.driver_items, least=0)
 
     def read(self, data: Any, *, text: bool) -> Any:
         """Return paths as a table that Spark reads; everything else as it is."""
@@ -50,6 +53,7 @@ class SparkEngine(Engine):
             bounds=bounds,
             key=WorkerKey.of(key),
             broadcast_items=self.broadcast_items,
+            driver_items=self.driver_items,
             explain=self.explain,
         )
         try:
