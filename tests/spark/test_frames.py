@@ -222,7 +222,12 @@ def test_evidence_stays_with_its_items(spark: Any) -> None:
     data = words()
     mechanism = Cumulative(rounds=4)
     options = {"max_items": 4, **NAMES, **TEST, "mechanism": mechanism}
-    for engine in (SparkEngine(), SparkEngine(broadcast_items=10)):
+    for engine in (
+        SparkEngine(),
+        SparkEngine(driver_items=0),
+        SparkEngine(driver_items=0, broadcast_items=10),
+        SparkEngine(driver_items=len(set(data["i"].to_pylist())) // 2),
+    ):
         frame = spark.createDataFrame(data)
         released = select_partitions(frame, engine=engine, **options).items
         expected = select_partitions(data, **options).items

@@ -84,11 +84,10 @@ class Contributions(Protocol):
         """
 
     def weigh_by_claim(self, step_bits: int) -> Any:
-        """Return the weight of each item that is still in somebody's set, in units of 2^-step_bits.
+        """Return the weight of each item in users' sets, which have been cut.
 
-        Users' sets have been cut. A user gives claimed_weight(claim, total, step_bits) to each of
-        its items, whose claims add up to `total`. Claims are what `decide_on_evidence` said last,
-        and WHOLE_CLAIM at first.
+        Users give claimed_weight(claim, total, step_bits), `total` being the sum of their items'
+        claims: what `decide_on_evidence` said last, WHOLE_CLAIM at first.
         """
 
     def spread(
@@ -133,10 +132,9 @@ class Contributions(Protocol):
         """Return the verdict of `decide` on each item's block and weight."""
 
     def decide_on_evidence(self, weights: Any, decide: DecideOnEvidence) -> Any:
-        """Let `decide` update each item's evidence and claim; return what to release.
+        """Let `decide` update each item's evidence (0 at first) and claim; return what to release.
 
-        Evidence starts at zero and stays with the item from round to round. An item with a claim of
-        0 leaves the users' sets without being released.
+        An item with a claim of 0 leaves the users' sets without being released.
         """
 
     def measure_users(self, measure: Measure) -> int:

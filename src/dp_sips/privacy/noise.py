@@ -122,8 +122,7 @@ def uniform(bits: Blocks) -> Floats:
 
 def _sizes(bits: Blocks) -> Floats:
     """Return (a + (b + ½)/2⁶³)/2⁶⁵ for 64 bits a and 63 bits b of each."""
-    sizes = (bits[:, 1] >> 1).astype(np.float64)
-    sizes += 0.5
+    sizes: Floats = (bits[:, 1] >> 1) + 0.5
     sizes *= 2.0**-63
     sizes += bits[:, 0]
     sizes *= 2.0**-65
@@ -137,10 +136,8 @@ def gaussian(bits: Blocks) -> Floats:
     """
     from scipy.special import ndtri
 
-    values = _sizes(bits)
-    ndtri(values, out=values)  # on the side below zero …
-    words = values.view(np.uint64)
-    words ^= bits[:, 1] << np.uint64(63)  # … unless the last bit says otherwise
+    values: Floats = ndtri(_sizes(bits))  # below zero …
+    values.view(np.uint64)[:] ^= bits[:, 1] << np.uint64(63)  # … unless the last bit is set
     return values
 
 

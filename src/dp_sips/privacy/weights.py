@@ -22,7 +22,7 @@ UNIT: Final = 1 << UNIT_BITS
 """The weight of a user's only item."""
 
 WHOLE_CLAIM: Final = 16
-"""An item's claim on the square of its holders' weight, as long as no round has lowered it."""
+"""What an item claims of the square of its holders' weight, unless a round has lowered it."""
 
 
 def weight(count: int, step_bits: int = UNIT_BITS) -> int:
@@ -43,9 +43,5 @@ def weight_table(max_items: int, step_bits: int = UNIT_BITS) -> Weights:
 
 
 def claimed_weight(claim: int, total: int, step_bits: int) -> int:
-    """Return what a user whose items' claims add up to `total` gives to an item with this claim.
-
-    It is ⌊2^step_bits √(claim/total)⌋, exactly: the square root of a rounded-down integer, rounded
-    down, is the same number.
-    """
+    """Return ⌊2^step_bits √(claim/total)⌋: what a user whose claims add up to `total` gives."""
     return math.isqrt((claim << 2 * step_bits) // total)

@@ -29,6 +29,7 @@ from dp_sips.engines.spark.deciding import (
     explode_blocks,
     read_blocks,
 )
+from dp_sips.engines.spark.finishing import LastItems
 from dp_sips.engines.spark.loading import (
     PAIR_SCHEMA,
     EncodePairs,
@@ -54,6 +55,7 @@ from dp_sips.engines.spark.settling import (
     Turns,
     one_each,
 )
+from dp_sips.engines.spark.sums import add_up
 from dp_sips.engines.spark.values import (
     LookUpValues,
     decode_blocks,
@@ -73,9 +75,15 @@ from dp_sips.engines.spark.weighing import (
     WeighByClaim,
     WeighChunks,
 )
-from dp_sips.engines.spark.wire import SHUFFLE_SCHEMA, Labels, WorkerKey, bucket_labels
+from dp_sips.engines.spark.wire import (
+    SHUFFLE_SCHEMA,
+    Labels,
+    WorkerKey,
+    bucket_labels,
+    payloads_of,
+)
 from dp_sips.errors import InputError, UsageError
-from dp_sips.privacy.arrays import Blocks
+from dp_sips.privacy.arrays import Blocks, Weights
 from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.contributions import (
     Contributions,
@@ -115,6 +123,7 @@ class SparkContributions(Contributions):
         public: PublicCounts | None,
         broadcast_items: int,
         collect_bytes: int,
+        driver_items: int,
         explain: bool,
     ) -> None:
         self._frame = in_cloned_session(frame)
@@ -127,6 +136,7 @@ class SparkContributions(Contributions):
         self._public = public
         self._broadcast_items = broadcast_items
         self._collect_bytes = collect_bytes
+        self._driver_items = driver_items
         self._explain = explain
         self._persisted: list[DataFrame] = []
         self._chunks: CachedTable | None = None
@@ -135,6 +145,7 @@ class SparkContributions(Contributions):
         self._released: list[Blocks] = []
         self._removed = BlockSet.of(NO_BLOCKS)
         self._lowered = Signals.none()
+        self._last_items: LastItems | None = None
         self._dropped: DataFrame | None = None
         self._to_drop: RoundResult | None = None
         self._kept_count: int | None = None
@@ -159,8 +170,15 @@ class SparkContributions(Contributions):
         weigh = WeighChunks(self._removed, max_items, step_bits, self._labels)
         return self._shuffle_by_item(chunks.mapInArrow(weigh, SHUFFLE_SCHEMA))
 
-    def weigh_by_claim(self, step_bits: int) -> DataFrame:
-        """Return the weight of each item; claims travel by broadcast."""
+    def weigh_by_claim(self, step_bits: int) -> DataFrame | Weights:
+        """Return the weight of each item; claims travel by broadcast.
+
+        Once few items are left, the driver has them, and their weights.
+        """
+        if self._to_drop is not None and self._to_drop.kept_count <= self._driver_items:
+            self._last_items = self._collect_last_items(self._to_drop)
+        if self._last_items is not None:
+            return self._last_items.weigh_by_claim(step_bits)
         chunks = self._current_chunks()
         weigh = WeighByClaim(self._removed, self._lowered, step_bits, self._labels)
         return self._shuffle_by_item(chunks.mapInArrow(weigh, SHUFFLE_SCHEMA))
@@ -200,14 +218,13 @@ class SparkContributions(Contributions):
     def _collect_lists(self, made: DataFrame) -> list[pa.RecordBatch]:
         """Bring the users' lists to the driver, if they are not too long for it."""
         lists = made.where(f"kind = {LISTS}")
+        if self._size_of(lists, "payload") > self._collect_bytes:
+            raise UsageError(
+                f"users' lists take more than collect_bytes={self._collect_bytes}: give "
+                "SparkEngine(collect_bytes=...) as much as the driver can hold, or choose "
+                "another mechanism, such as 'cumulative'"
+            )
         with translated_errors():
-            size = lists.selectExpr("sum(length(payload))").first()
-            if size is not None and (size[0] or 0) > self._collect_bytes:
-                raise UsageError(
-                    f"users' lists take more than collect_bytes={self._collect_bytes}: give "
-                    "SparkEngine(collect_bytes=...) as much as the driver can hold, or choose "
-                    "another mechanism, such as 'cumulative'"
-                )
             batches: list[pa.RecordBatch] = lists.select("payload").toArrow().to_batches()
         return batches
 
@@ -225,8 +242,10 @@ class SparkContributions(Contributions):
         self._print_plan(verdicts)
         return self._run(verdicts).released
 
-    def decide_on_evidence(self, weights: DataFrame, decide: DecideOnEvidence) -> Blocks:
+    def decide_on_evidence(self, weights: Any, decide: DecideOnEvidence) -> Blocks:
         """Run the round; return the blocks to release. The next round drops what is hopeless."""
+        if self._last_items is not None:
+            return self._last_items.decide_on_evidence(weights, decide)
         old = self._verdicts
         on_evidence = DecideItemsOnEvidence(decide, self._labels)
         self._verdicts = self._cache(weights.mapInArrow(on_evidence, VERDICT_SCHEMA))
@@ -303,6 +322,31 @@ class SparkContributions(Contributions):
         else:
             dropped = self._verdicts.scan.where(f"kind = {DROPPED}")
             self._dropped = dropped.mapInArrow(explode_blocks, BLOCK_SCHEMA)
+
+    def _collect_last_items(self, result: RoundResult) -> LastItems | None:
+        """Collect the items that are kept, with their evidence, and the users' sets of them.
+
+        Where these sets are too large for the driver, their chunks only become smaller.
+        """
+        assert self._verdicts is not None
+        kept = self._verdicts.scan.where(f"kind = {KEPT}").select("payload")
+        with translated_errors():
+            items = add_up(payloads_of(kept.toArrow().to_batches()))
+        self._retain_only(items.blocks)
+        assert self._chunks is not None
+        if self._size_of(self._chunks.scan, "items") > self._collect_bytes:
+            return None
+        self._to_drop = None
+        with translated_errors():
+            chunks = self._chunks.scan.toArrow().to_batches()
+        return LastItems.from_batches(items, result.claims_of(items.blocks), chunks)
+
+    @staticmethod
+    def _size_of(table: DataFrame, column: str) -> int:
+        """Return how many bytes a column of payloads has: one small job."""
+        with translated_errors():
+            size = table.selectExpr(f"sum(length({column}))").first()
+        return int(size[0] or 0) if size else 0
 
     def _broadcast_removal(self, blocks: Blocks) -> None:
         """Remove items in the next round's pass, whose function Spark broadcasts."""

@@ -107,6 +107,10 @@ class RoundResult:
     dropped: Blocks
     lowered: Signals
 
+    def claims_of(self, blocks: Blocks) -> Claims:
+        """Return the claims of items that are kept."""
+        return np.asarray(WHOLE_CLAIM - self.lowered.look_up(blocks), dtype=np.uint8)
+
     @property
     def kept_count(self) -> int:
         """How many items stay in the users' sets."""

@@ -27,18 +27,22 @@ class SparkEngine(Engine):
             active; local[*] by default. A Spark table brings its own session.
         broadcast_items: The largest number of removed items to broadcast; more are removed by an
             anti-join.
-        collect_bytes: How much of the users' lists the driver takes at most, for "matching".
+        collect_bytes: How much of the users' sets the driver takes at most: all lists for
+            "matching", and what is left in the last rounds of "cumulative".
+        driver_items: The largest number of remaining items that the driver finishes by itself.
         explain: Whether to print the physical plan of each step to stderr.
     """
 
     master: str | None = None
     broadcast_items: int = 5_000_000
     collect_bytes: int = 800_000_000
+    driver_items: int = 100_000
     explain: bool = False
 
     def __post_init__(self) -> None:
         check_whole("broadcast_items", self.broadcast_items, least=0)
         check_whole("collect_bytes", self.collect_bytes, least=0)
+        check_whole("driver_items", self.driver_items, least=0)
 
     def read(self, data: Any) -> Any:
         """Return paths as a table that Spark reads; everything else as it is."""
@@ -59,6 +63,7 @@ class SparkEngine(Engine):
             public=public_counts(bounds.public_counts, source, key),
             broadcast_items=self.broadcast_items,
             collect_bytes=self.collect_bytes,
+            driver_items=self.driver_items,
             explain=self.explain,
         )
         try:
