@@ -40,10 +40,12 @@ class TestList:
     @pytest.mark.parametrize(
         ("name", "asked"),
         [
-            ("cumulative", {"epsilon": 1.0}),
+            ("matching", {"epsilon": 1.0, "items_per_user": 2}),
+            ("cumulative", {"epsilon": 1.0, "items_per_user": 20}),
             ("cumulative", {"rho": 0.1, "max_items": 80}),
             ("sips-rule", {"epsilon": 1.0, "max_items": 79}),
-            ("sips-rule", {"epsilon": 1.0, "max_items": 2}),
+            ("sips-rule", {"epsilon": 1.0, "max_items": 9}),
+            ("matching", {"epsilon": 1.0, "max_items": 8}),
             ("sips", {"rho": 0.1, "max_items": 79}),
             ("single", {"epsilon": 1.0, "max_items": 1}),
         ],

@@ -264,7 +264,7 @@ def _look(asked: EpsilonDelta, max_items: int) -> SizeLook:
     if sampler.loss > 0.01 * whole:
         raise UsageError(f"epsilon={asked.epsilon:g} is too small for a look at the data")
     rest = EpsilonDelta(
-        (asked.epsilon - whole) * (1 - 2.0**-50),
+        (asked.epsilon - whole) * (1 - 2.0**-45),  # so that rounded sums stay below what was asked
         (asked.delta - sampler.tail) / (1 + sampler.loss) * (1 - 2.0**-50),
     )
     short, long = (

@@ -122,7 +122,7 @@ def uniform(bits: Blocks) -> Floats:
 
 def _sizes(bits: Blocks) -> Floats:
     """Return (a + (b + ½)/2⁶³)/2⁶⁵ for 64 bits a and 63 bits b of each."""
-    sizes: Floats = (bits[:, 1] >> 1) + 0.5
+    sizes: Floats = np.add(bits[:, 1] >> 1, 0.5, dtype=np.float64)
     sizes *= 2.0**-63
     sizes += bits[:, 0]
     sizes *= 2.0**-65
