@@ -79,7 +79,7 @@ def rows(path: Path, runs: int) -> Iterator[dict[str, Any]]:
         others = [items_released(path, {"mechanism": "cumulative", **asked}) for _ in range(runs)]
         evidence = statistics.fmean(others)
         taken = statistics.fmean(
-            look.choose(seen, Key.fresh().scrambler(Purpose.LOOK)) is look.short
+            look.choose(seen, Key.fresh().scrambler(Purpose.LOOK)).mechanism == look.short.mechanism
             for _ in range(LOOKS)
         )
         expected = taken * yields + (1 - taken) * evidence

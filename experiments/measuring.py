@@ -7,9 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
 from scipy.stats import t as student
 
 import dp_sips
+from dp_sips.mechanisms.single import SingleRule
+from dp_sips.privacy.weights import UNIT
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,38 @@ class Estimate:
 
     def __str__(self) -> str:
         return f"{self.value:,.0f} ± {self.half:,.0f}"
+
+
+@dataclass(frozen=True)
+class Holders:
+    """How many users hold each item of a data set: what no release may show, for experiments only.
+
+    Attributes:
+        items: The distinct items.
+        users: The number of users of each.
+    """
+
+    items: pa.Array
+    users: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, path: Path) -> Self:
+        """Count the users of each item in a Parquet file with the columns user and item."""
+        pairs = (
+            pq.read_table(path, columns=["user", "item"]).group_by(["user", "item"]).aggregate([])
+        )
+        counted = pairs.group_by("item").aggregate([([], "count_all")])
+        return cls(counted["item"], counted["count_all"].to_numpy())
+
+    def ceiling(self, epsilon: float, delta: float) -> float:
+        """Return the sum of the optimal chances for one item a user: nobody can release more."""
+        users = self.users.astype(np.uint64) * np.uint64(UNIT)
+        return float(SingleRule(epsilon, delta).odds(users)[0].sum())
+
+    def missing_mass(self, released: Any) -> float:
+        """Return the share of pairs whose item was not released."""
+        found = np.asarray(pc.is_in(self.items, value_set=released))
+        return 1 - float(self.users[found].sum() / self.users.sum())
 
 
 def items_released(data: Any, how: Mapping[str, Any], seed: int | None = None) -> int:

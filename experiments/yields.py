@@ -2,18 +2,20 @@
 
     python experiments/yields.py --data DIR [--runs 10] [--out docs/yields] [--only gw] [names …]
 
-docs/yields was made with these names: amazon_beauty retail acl_titles npm_deps imdb jeopardy
-reddit_posts wiki. Writes a Markdown table, the same as CSV, and prints as it goes. DIR holds
-Parquet files with the columns user and item. The paper's accounting is the paper's conversion of
-(ε, δ) to ρ. With --only, what else stands in --out's table stays.
+Writes a Markdown table, the same as CSV, and prints as it goes. DIR holds Parquet files with the
+columns user and item. The paper's accounting is the paper's conversion of (ε, δ) to ρ. With --only,
+what else stands in --out's table stays. The ceiling is the sum over items of the optimal chance
+for users with one item each: no mechanism can release more. The missing mass of `auto` is the share
+of pairs whose item was not released, in per cent.
 """
 
 import argparse
 from pathlib import Path
 from typing import Any
 
-from measuring import markdown, mean_items, read_csv, write_csv
+from measuring import Estimate, Holders, markdown, mean_items, read_csv, write_csv
 
+import dp_sips
 from dp_sips import Gw
 
 EPSILON, DELTA = 1.765, 4.96e-5
@@ -26,9 +28,21 @@ CONTENDERS: dict[str, dict[str, Any]] = {
     "gw, published ties": {"mechanism": Gw(ties="rows"), "epsilon": EPSILON, "delta": DELTA},
     **{
         name: {"mechanism": name, "epsilon": EPSILON, "delta": DELTA}
-        for name in ("policy-laplace", "gw", "mad", "mad2r", "dpsu", "sips", "sips-rule", "auto")
+        for name in (
+            "policy-laplace",
+            "gw",
+            "mad",
+            "mad2r",
+            "dpsu",
+            "sips",
+            "sips-rule",
+            "cumulative",
+            "matching",
+            "auto",
+        )
     },
 }
+MEASURES = ("ceiling", "auto: missing mass, %")
 
 
 def main() -> None:
@@ -42,8 +56,8 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="data sets; all in the folder unless named")
     options = parser.parse_args()
     names = options.names or sorted(path.stem for path in options.data.glob("*.parquet"))
-    old = read_csv(options.out.with_suffix(".csv")) if options.only and options.out else {}
-    rows = {}
+    old = read_csv(options.out.with_suffix(".csv")) if options.out else {}
+    rows = dict(old)
     for name in names:
         path = options.data / f"{name}.parquet"
         found = {
@@ -52,8 +66,8 @@ def main() -> None:
             if who in (options.only or CONTENDERS)
         }
         print(name, {who: str(items) for who, items in found.items()}, flush=True)
-        known = old.get(name, {}) | found
-        rows[name] = {who: known[who] for who in CONTENDERS if who in known}
+        known = old.get(name, {}) | found | _measures(path)
+        rows[name] = {who: known[who] for who in (*CONTENDERS, *MEASURES) if who in known}
     table = markdown(
         rows,
         f"Items released at (ε, δ) = ({EPSILON}, {DELTA}): means of {options.runs} runs "
@@ -63,6 +77,14 @@ def main() -> None:
     if options.out:
         options.out.with_suffix(".md").write_text(table)
         write_csv(options.out.with_suffix(".csv"), rows)
+
+
+def _measures(path: Path) -> dict[str, Estimate]:
+    """Return the ceiling, and the missing mass of one release by `auto`."""
+    holders = Holders.of(path)
+    auto = dp_sips.select_partitions(path, user="user", item="item", epsilon=EPSILON, delta=DELTA)
+    values = holders.ceiling(EPSILON, DELTA), 100 * holders.missing_mass(auto.items["item"])
+    return {name: Estimate.mean([value]) for name, value in zip(MEASURES, values, strict=True)}
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ def format_of(path: Path, asked: str | None = None) -> str:
 
 
 def check_columns(kind: str, columns: int) -> None:
-    """Refuse a plain text file for items of several columns."""
+    """Reject a plain text file for items of several columns."""
     if kind == "txt" and columns > 1:
         raise UsageError(f"a text file holds one column, and items have {columns}: use .csv")
 

@@ -43,7 +43,7 @@ def write_items(
 def check_output(
     path: str | os.PathLike[str], *, overwrite: bool = False, inputs: Iterable[Path] = ()
 ) -> None:
-    """Refuse a path that cannot be written, should not be replaced, or is one of the inputs."""
+    """Reject a path that cannot be written, should not be replaced, or is one of the inputs."""
     place = Path(path)
     try:
         if place.exists() and any(place.samefile(given) for given in inputs):

@@ -62,7 +62,7 @@ class Plan:
             branch.mechanism,
             self.asked,
             design.rounds,
-            self.look.guarantee(design.guarantee),
+            self.look.guarantee(branch),
             design.bounds,
             chosen_by={"name": self.mechanism.name, **self.look.row()},
         )

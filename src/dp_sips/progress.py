@@ -11,8 +11,8 @@ T = TypeVar("T")
 class Progress:
     """Shows how far long work has come.
 
-    Sensitive: a bar shows numbers of rows. It goes to the terminal of whoever holds the data, and
-    never to a log, a file or the result.
+    Sensitive: a bar shows numbers of rows. It goes to the terminal of the person who holds the
+    data, and never to a log, a file or the result.
     """
 
     def __init__(self, *, show: bool | None = None) -> None:
@@ -46,7 +46,7 @@ class Progress:
 
 
 class Bar:
-    """One bar; calling it with a number moves it on by so much."""
+    """One bar; calling it with a number moves it on by that much."""
 
     def __init__(self, shown: Any) -> None:
         self._shown = shown

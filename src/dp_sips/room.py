@@ -36,7 +36,7 @@ _ADDRESSES: Final = (1 << 30) + (os.cpu_count() or 1) * (128 << 20)
 
 
 def check_addresses() -> None:
-    """Refuse to begin under a limit on address space that libraries do not survive."""
+    """Reject to begin under a limit on address space that libraries do not survive."""
     limit = _address_limit()
     if limit is not None and limit < _ADDRESSES:
         raise OutOfMemoryError(
@@ -60,7 +60,7 @@ def memory_left() -> int | None:
 
 
 def check_room(needed: int) -> None:
-    """Refuse work that needs more memory than is left, before the system kills the process."""
+    """Reject work that needs more memory than is left, before the system kills the process."""
     left = memory_left()
     if left is not None and needed > left:
         raise OutOfMemoryError(out_of_memory())

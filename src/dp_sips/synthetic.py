@@ -4,7 +4,8 @@ Each user draws the size of its set from a Pareto distribution of scale 10 and s
 item from a zeta distribution of parameter 1.1. Items are 64-bit integers: numpy draws the few that
 would be larger (about one in eighty) again. A user can draw an item twice, as in the paper.
 
-Generated data is nobody's: its randomness is repeatable on purpose, and has no part in a release.
+Generated data belongs to nobody: its randomness is repeatable on purpose, and has no part in a
+release.
 """
 
 from collections.abc import Iterator
@@ -30,7 +31,7 @@ Numbers = NDArray[np.int64]
 
 
 def write_synthetic(sink: BinaryIO, users: int, seed: int, progress: Progress) -> None:
-    """Write the data of so many users as Parquet; the same seed and users give the same file."""
+    """Write users' data as Parquet; the same seed and number of users give the same file."""
     check_counts(users, seed)
     with (
         pq.ParquetWriter(sink, SCHEMA, compression="zstd") as writer,
@@ -43,7 +44,7 @@ def write_synthetic(sink: BinaryIO, users: int, seed: int, progress: Progress) -
 
 
 def check_counts(users: int, seed: int) -> None:
-    """Refuse numbers from which nothing can be drawn."""
+    """Reject numbers from which nothing can be drawn."""
     if users < 1:
         raise UsageError(f"users must be at least 1, got {users}")
     if seed < 0:

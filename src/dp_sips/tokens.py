@@ -57,7 +57,7 @@ def write_tokens(
 
 
 def check_tokens_path(path: str | os.PathLike[str]) -> Path:
-    """Refuse what is no Parquet file."""
+    """Reject paths that are not Parquet files."""
     place = Path(path)
     if format_of(place) != "parquet":
         raise UsageError(f"words are written as Parquet: name a .parquet file, not {place}")

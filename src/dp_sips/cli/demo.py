@@ -16,10 +16,12 @@ from dp_sips.plan import Plan
 from dp_sips.select import select_partitions
 from dp_sips.selection import Selection
 
-_EPSILON, _DELTA, _MAX_ITEMS = 2.0, 1e-5, 100
+_EPSILON, _DELTA = 2.0, 1e-5
+_SEARCHES = 10
+"""Roughly what a person makes: public knowledge, in this story."""
 _COMMAND = (
     "  dp-sips select searches.csv --user person --item search \\\n"
-    f"      --epsilon {_EPSILON:g} --delta {_DELTA:g} --max-items {_MAX_ITEMS} -o released.csv"
+    f"      --epsilon {_EPSILON:g} --delta {_DELTA:g} --items-per-user {_SEARCHES} -o released.csv"
 )
 
 
@@ -70,7 +72,7 @@ def _select(data: Path, mechanism: str) -> Selection:
         item="search",
         epsilon=_EPSILON,
         delta=_DELTA,
-        max_items=_MAX_ITEMS,
+        items_per_user=_SEARCHES if mechanism == "auto" else None,
         mechanism=mechanism,
         progress=False,
     )
@@ -90,7 +92,7 @@ therefore may we look at it here, and show counts.
 Publishing all of it would be a disaster: {len(outcome.telling):,} searches were made by one person
 alone, and many of them say who it was:
 {_listed(_examples(outcome.telling, 4))}
-"Publish what at least 20 people searched for" is no way out either: whoever
+"Publish what at least 20 people searched for" does not help either: anyone who
 knows of 19 learns about the twentieth from whether the search is there."""
 
 
@@ -99,14 +101,14 @@ def _question(plan: Plan) -> str:
     return f"""\
 THE QUESTION
 {_COMMAND}
-In words: release as many searches as possible, so that whoever sees the list can
-hardly tell whether any one person, with all of their searches, was in the data.
-With or without that person, no outcome is more than e^{_EPSILON:g} times as likely, but for
-a chance of {_DELTA:g}.
+In words: release as many searches as possible, so that anyone who sees the list
+can hardly tell whether any one person, with all of their searches, was in the data.
+With or without that person, no outcome is more than e^{_EPSILON:g} times as likely, except
+with a probability of {_DELTA:g}. That people make about {_SEARCHES} searches each is public.
 The plan, known before any data is read: {len(plan.rounds)} rounds. A person with k searches gives
 each a vote of 1/√k; the votes of all rounds so far, plus random noise, must reach
 a threshold. What is found or hopeless is taken out, and people's votes go to the
-rest. A search of people with 10 searches each needs at most about {needed} of them for
+others. A search of people with 10 searches each needs at most about {needed} of them for
 an even chance."""
 
 

@@ -122,5 +122,5 @@ def _ratio(word: str) -> float:
     except ZeroDivisionError as error:
         raise argparse.ArgumentTypeError(f"{word} divides by zero") from error
     except (ValueError, OverflowError) as error:
-        message = f"{word!r} is no number, nor a fraction like 1/3"
+        message = f"{word!r} is neither a number nor a fraction like 1/3"
         raise argparse.ArgumentTypeError(message) from error

@@ -64,7 +64,7 @@ LARGEST: Final = MOST >> (WIDE_BITS + 1)
 """Thresholds must stay below this weight."""
 
 MOST_ADAPTIVE: Final = 1 << 15
-"""d_max can be no more: so many r of 48 bits add up to 63."""
+"""The largest d_max: this many r of 48 bits add up to 63 bits."""
 
 MOST_USERS: Final = 1 << 32
 """How many users may take part: the bound on rounding counts on it."""

@@ -1,13 +1,13 @@
 """auto: a private look at the data decides between matching and cumulative evidence.
 
 Matching releases most where people have few items each, cumulative evidence where they have many;
-in between, it depends on the data. So `auto` spends 2 % of ε on three noisy numbers, chooses by
-them, and spends the rest on what it chose:
+in between, it depends on the data. So `auto` spends up to 2 % of ε on three noisy numbers, chooses
+by them, and spends the rest on what it chose:
 
     ñ ← n + Laplace                 n the number of users
     S̃ ← Σ √min(k, 128) + Laplace    k the size of a user's set: how long lists are, on average
     s ← 2 log2(S̃/ñ)
-    s below 2.4: matching;  s above 4.8: evidence;  in between
+    s below 2.4: matching;  s above 4.8: evidence;  both after 0.7 % of ε;  in between
     D ← Y − g·P + Laplace           Y = Σ π(H), what matching would release on average
                                     P = Σ ramp(W), a proxy of what evidence would: the weights of
                                         one round, in which up to 16 items of a user count
@@ -26,7 +26,8 @@ Guarantee: (ε, δ)-DP. An additional user
 All three are whole numbers here, tables and ramps rounded down, and the rounding is part of the
 sensitivities below. With Laplace noise of scale sensitivity/ε_i on each, given those before, the
 look is Σε_i-DP, and only the choice leaves it. Given the choice, the release is (ε_r, δ)-DP, so
-both together are (Σε_i + ε_r, δ)-DP. ∎
+both together are (Σε_i + ε_r, δ)-DP. Whether D is asked for depends on ñ and S̃ alone, and where it
+is not, its part of ε goes to the release: on every path the ε of what was done add up to ε. ∎
 
 The noise of ñ and S̃ is rounded to whole numbers: a cell of width 1/b scales has at least
 e^(−1/b)/b of the tail that it begins, and is a difference of two tails, so its odds are off by a
@@ -64,7 +65,7 @@ _SHORT: Final = 8
 _LOOK: Final = 0.02
 """The part of ε that the look spends."""
 
-_SHARES: Final = (0.1, 0.3, 0.6)
+_SHARES: Final = (0.1, 0.25, 0.65)
 """How the look's ε is split between n, S and D."""
 
 _SHORT_LISTS: Final = 2.4
@@ -111,16 +112,20 @@ class SizeLook:
     """Three noisy numbers that decide between two branches.
 
     Attributes:
-        epsilon: What the look spends, in exact arithmetic.
+        epsilon: What all three spend, in exact arithmetic.
         sampler: What the sampler adds to it.
-        short: The branch for short lists: matching.
-        long: The branch for long ones: cumulative evidence.
+        short: The branch for short lists, matching, after the whole look …
+        long: … and for long ones, cumulative evidence.
+        early_short: The same where the first two numbers decide.
+        early_long: The same for long lists.
     """
 
     epsilon: float
     sampler: SamplerCost
     short: Branch
     long: Branch
+    early_short: Branch
+    early_long: Branch
 
     def choose(self, contributions: Contributions, noise: Scrambler) -> Branch:
         """Look at the data, and return what to run.
@@ -139,22 +144,25 @@ class SizeLook:
         )  # fmt: skip
         length = 2 * math.log2(_between(roots / max(1, users), 1, most) / _SIZE_UNIT)
         if length < _SHORT_LISTS:
-            return self.short
+            return self.early_short
         if length > _LONG_LISTS:
-            return self.long
+            return self.early_long
         return self._compare(contributions, length, scales[2], noise)
 
     def row(self) -> dict[str, Any]:
         """Return the public numbers."""
         return {"epsilon": self.epsilon, "share": _LOOK}
 
-    def guarantee(self, release: Guarantee) -> LookGuarantee:
-        """Return the guarantee of the look and a release together."""
+    def guarantee(self, branch: Branch) -> LookGuarantee:
+        """Return the guarantee of the look and of what it chose, together."""
+        spent, release = self.epsilon, branch.design.guarantee
+        if branch in (self.early_short, self.early_long):
+            spent *= rounded_up(_SHARES[0] + _SHARES[1])
         sampler = SamplerCost(
             self.sampler.loss + release.sampler.loss, self.sampler.tail + release.sampler.tail
         )
-        rho = rounded_up(release.rho + zcdp_of_epsilon(self.epsilon))
-        return LookGuarantee(rho, release.threshold_delta, sampler, self.epsilon, release)
+        rho = rounded_up(release.rho + zcdp_of_epsilon(spent))
+        return LookGuarantee(rho, release.threshold_delta, sampler, spent, release)
 
     def measure(self, contributions: Contributions) -> tuple[float, float, float]:
         """Return Y, P and s without noise, for experiments.
@@ -263,15 +271,15 @@ def _look(asked: EpsilonDelta, max_items: int) -> SizeLook:
     sampler = _cells_cost((users, most * roots))
     if sampler.loss > 0.01 * whole:
         raise UsageError(f"epsilon={asked.epsilon:g} is too small for a look at the data")
-    rest = EpsilonDelta(
-        (asked.epsilon - whole) * (1 - 2.0**-45),  # so that rounded sums stay below what was asked
-        (asked.delta - sampler.tail) / (1 + sampler.loss) * (1 - 2.0**-50),
-    )
-    short, long = (
-        Branch(mechanism, mechanism.design(rest, max_items))
+    delta = (asked.delta - sampler.tail) / (1 + sampler.loss) * (1 - 2.0**-50)
+    early = (whole - sampler.loss) * (_SHARES[0] + _SHARES[1]) + sampler.loss
+    branches = (
+        Branch(mechanism, mechanism.design(EpsilonDelta(rest, delta), max_items))
+        # A little less, so that rounded sums stay below what was asked.
+        for rest in ((asked.epsilon - spent) * (1 - 2.0**-45) for spent in (whole, early))
         for mechanism in (Matching(), Cumulative())
     )
-    return SizeLook(whole - sampler.loss, sampler, short, long)
+    return SizeLook(whole - sampler.loss, sampler, *branches)
 
 
 @dataclass(frozen=True)

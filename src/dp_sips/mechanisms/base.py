@@ -55,8 +55,8 @@ class Look(Protocol):
     def choose(self, contributions: Contributions, noise: Scrambler) -> "Branch":
         """Look at the data, and return what to run: the choice is all that leaves."""
 
-    def guarantee(self, release: Guarantee) -> Guarantee:
-        """Return the guarantee of the look and a release together."""
+    def guarantee(self, branch: "Branch") -> Guarantee:
+        """Return the guarantee of the look and of what it chose, together."""
 
     def row(self) -> dict[str, Any]:
         """Return the public numbers."""

@@ -63,7 +63,7 @@ from dp_sips.validation import check_finite, check_positive, check_whole
 _LARGEST_GROWTH: Final = 25
 # No ε that anyone asks for is above this.
 _LARGEST_EPSILON: Final = 10_000.0
-# Of a long list of holders, every so many are worked out first, and those in between only where
+# Of a long list of holders, a few are worked out first, and those in between only where
 # the chance grows by more than this.
 _APART: Final = 64
 _FLAT: Final = 1e-12

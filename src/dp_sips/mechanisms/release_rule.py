@@ -207,7 +207,7 @@ def rule_delta(rules: Sequence[ReleaseRule], epsilon: float) -> float:
 
 
 def rule_epsilon(rules: Sequence[ReleaseRule], delta: float) -> float:
-    """Return an ε with `rule_delta(rules, epsilon) <= delta`, the smallest but for rounding."""
+    """Return an ε with `rule_delta(rules, epsilon) <= delta`, the smallest except for rounding."""
     alpha, e, own = _compose(rules)
     if not own < check_delta(delta):
         raise UsageError(
@@ -387,7 +387,7 @@ def _bulge(excess: Floats, alpha: float) -> Floats:
 
 
 def _check(alpha: float, e: float, delta: float, step_bits: int) -> None:
-    """Refuse parameters for which the table would not be private in floats, or never end."""
+    """Reject parameters for which the table would not be private in floats, or never end."""
     check_delta(delta)
     if not 1 < alpha < math.inf:
         raise UsageError(f"alpha must be above 1 and finite, got {alpha}")

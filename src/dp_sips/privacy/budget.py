@@ -241,7 +241,7 @@ def check_delta(delta: float) -> float:
 
 
 def check_accounting(accounting: str) -> None:
-    """Refuse an accounting that does not exist."""
+    """Reject an accounting that does not exist."""
     known = get_args(Accounting)
     if accounting not in known:
         raise UsageError(

@@ -48,7 +48,7 @@ class Purpose(StrEnum):
 class Key:
     """The secret of one run; it never appears in a repr, a log or a result.
 
-    Sensitive: whoever knows the key can recompute the noise.
+    Sensitive: anyone who knows the key can recompute the noise.
     """
 
     __slots__ = ("_secret", "is_test")

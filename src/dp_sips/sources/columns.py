@@ -50,7 +50,7 @@ class Columns:
     def _typed(
         user: str | None, items: tuple[str, ...], types: dict[str, pa.DataType]
     ) -> dict[str, pa.DataType]:
-        """Refuse types of columns that are not read."""
+        """Reject types of columns that are not read."""
         read = (user or "user", *(items or ("item",)))
         for name in types:
             if name not in read:

@@ -59,7 +59,7 @@ def as_declared(values: pa.Array, raw: pa.DataType, kind: pa.DataType, where: st
 
 
 def check_casts(schema: pa.Schema, types: Mapping[str, pa.DataType], label: str) -> None:
-    """Refuse a declaration that no value could follow, before any is read."""
+    """Reject a declaration that no value could follow, before any is read."""
     for field in (field for field in schema if field.name in types):
         raw, kind = element(field.type), types[field.name]
         plain = pa.string() if isinstance(raw, AnyKind) else raw

@@ -50,7 +50,7 @@ def _read(path: Path, header: list[str], schema: pa.Schema) -> Iterator[pa.Recor
 
 
 class _WithEnd(io.RawIOBase):
-    """A file with a last row of our own: inside of an open quote, it is no row."""
+    """A file with a last row of our own: inside an open quote, it does not come back as a row."""
 
     def __init__(self, path: Path, end: bytes) -> None:
         self._stream = _stream(path)

@@ -28,7 +28,7 @@ class IntactCheck:
         self._good: dict[int, pa.Array] = {}
 
     def __call__(self, batch: pa.RecordBatch) -> None:
-        """Refuse a batch with a value that is not within its buffers or its type's range."""
+        """Reject a batch with a value that is not within its buffers or its type's range."""
         for place, column in enumerate(batch.columns):
             try:
                 self._check(column, place)
@@ -84,7 +84,7 @@ def _offsets(values: pa.Array) -> pa.Array:
 
 
 def _check_ascending(offsets: pa.Array) -> None:
-    """Refuse values that end before they begin; that the last ends in the buffer is known."""
+    """Reject values that end before they begin; that the last ends in the buffer is known."""
     if not pc.all(pc.less_equal(offsets[:-1], offsets[1:]), min_count=0).as_py():
         raise IndexError("a value ends before it begins")
 

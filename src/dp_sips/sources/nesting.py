@@ -17,7 +17,7 @@ _OPENING, _CASE, _NEWLINE = ord("{"), ord("{") ^ ord("["), ord("\n")
 
 
 def check_nesting(lines: bytes, label: str) -> None:
-    """Refuse lines with more than `DEEPEST` brackets inside each other.
+    """Reject lines with more than `DEEPEST` brackets inside each other.
 
     A line with few opening brackets cannot nest deep; only the others are looked at one by one.
     """

@@ -63,7 +63,7 @@ def carried(kind: pa.DataType) -> pa.DataType:
 
 
 def check_types(schema: pa.Schema, types: Mapping[str, pa.DataType], label: str) -> None:
-    """Refuse a column that has no dependable equality; the first field is the user's.
+    """Reject a column that has no dependable equality; the first field is the user's.
 
     Where a type is declared, that one counts.
     """

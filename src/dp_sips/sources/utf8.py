@@ -16,7 +16,7 @@ class Utf8Check:
         self._good: dict[str, pa.Array] = {}
 
     def __call__(self, column: pa.Array, name: str, label: str) -> None:
-        """Refuse a text column, or a dictionary of texts, with bytes that are no UTF-8."""
+        """Reject a text column, or a dictionary of texts, with bytes that are not UTF-8."""
         if not isinstance(column, pa.DictionaryArray):
             _check(column, name, label)
         elif name not in self._good or not same_bytes(self._good[name], column.dictionary):

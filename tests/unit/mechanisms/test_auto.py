@@ -101,7 +101,8 @@ def taken(look: SizeLook, numbers: tuple[int, int, int, int], looks: int) -> int
     """Return how many of the looks choose matching."""
     seen: Any = Numbers(*numbers)
     return sum(
-        look.choose(seen, Key.fresh().scrambler(Purpose.LOOK)) is look.short for _ in range(looks)
+        look.choose(seen, Key.fresh().scrambler(Purpose.LOOK)).mechanism == Matching()
+        for _ in range(looks)
     )
 
 
@@ -122,7 +123,7 @@ class TestPrivacy:
         """
         length, proxy = 3.5, 600 * _YIELD_UNIT
         roots, worth = round(16 * self.USERS * 2 ** (length / 2)), 31  # 16 exp(−0.27 + 0.27·3.5)
-        lean = round(2 * worth * assumed / (self.LOOK.epsilon * 0.6))
+        lean = round(2 * worth * assumed / (self.LOOK.epsilon * 0.65))
         yields = (worth * proxy + lean) // 16
         step = -(-4 * (1 << 30) * _YIELD_UNIT // self.LOOK._proxy._width) + _PROXY_ITEMS
         less, more = (

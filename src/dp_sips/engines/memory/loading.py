@@ -221,7 +221,7 @@ class _Repeats:
         return np.concatenate(kept_sizes).astype(np.uint64)
 
     def _make_room(self, rows: int, distinct_items: int) -> None:
-        """Let there be room for so many pairs and items."""
+        """Make room for this many pairs and items."""
         if len(self._items) < rows:
             self._items.resize(rows + self._count // 4, refcheck=False)
         if len(self._last) < distinct_items:
