@@ -121,7 +121,7 @@ def uniform(bits: Blocks) -> Floats:
 
 def _sizes(bits: Blocks) -> Floats:
     """Return (a + (b + ½)/2⁶³)/2⁶⁵ for 64 bits a and 63 bits b of each."""
-    sizes = (bits[:, 1] >> 1) + 0.5
+    sizes = (bits[:, 1] >> 1) + np.float64(0.5)
     sizes *= 2.0**-63
     sizes += bits[:, 0]
     sizes *= 2.0**-65
