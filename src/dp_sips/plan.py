@@ -64,7 +64,7 @@ class Plan:
             design.rounds,
             self.look.guarantee(branch),
             design.bounds,
-            chosen_by={"name": self.mechanism.name, **self.look.row()},
+            chosen_by={"name": self.mechanism.name, "epsilon": self.look.spent(branch)},
         )
 
     def release_probability(self, users: int, items_per_user: int = 1) -> float:

@@ -101,8 +101,8 @@ def _question(plan: Plan) -> str:
     return f"""\
 THE QUESTION
 {_COMMAND}
-In words: release as many searches as possible, so that anyone who sees the list
-can hardly tell whether any one person, with all of their searches, was in the data.
+In words: release as many searches as possible, without revealing whether any
+one person, with all of their searches, is in the data.
 With or without that person, no outcome is more than e^{_EPSILON:g} times as likely, except
 with a probability of {_DELTA:g}. That people make about {_SEARCHES} searches each is public.
 The plan, known before any data is read: {len(plan.rounds)} rounds. A person with k searches gives

@@ -37,7 +37,7 @@ factor within 1 ± 2b·e^(1/b)·SAMPLER_ERROR (`_cells_cost`). D is compared onc
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -149,15 +149,15 @@ class SizeLook:
             return self.early_long
         return self._compare(contributions, length, scales[2], noise)
 
-    def row(self) -> dict[str, Any]:
-        """Return the public numbers."""
-        return {"epsilon": self.epsilon, "share": _LOOK}
+    def spent(self, branch: Branch) -> float:
+        """Return what was spent to choose this branch, in exact arithmetic."""
+        if branch in (self.early_short, self.early_long):
+            return self.epsilon * rounded_up(_SHARES[0] + _SHARES[1])
+        return self.epsilon
 
     def guarantee(self, branch: Branch) -> LookGuarantee:
         """Return the guarantee of the look and of what it chose, together."""
-        spent, release = self.epsilon, branch.design.guarantee
-        if branch in (self.early_short, self.early_long):
-            spent *= rounded_up(_SHARES[0] + _SHARES[1])
+        spent, release = self.spent(branch), branch.design.guarantee
         sampler = SamplerCost(
             self.sampler.loss + release.sampler.loss, self.sampler.tail + release.sampler.tail
         )

@@ -58,8 +58,8 @@ class Look(Protocol):
     def guarantee(self, branch: "Branch") -> Guarantee:
         """Return the guarantee of the look and of what it chose, together."""
 
-    def row(self) -> dict[str, Any]:
-        """Return the public numbers."""
+    def spent(self, branch: "Branch") -> float:
+        """Return the ε that was spent to choose a branch."""
 
 
 @dataclass(frozen=True)

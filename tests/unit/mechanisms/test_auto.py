@@ -161,7 +161,7 @@ class TestChoice:
         assert chosen.plan.mechanism.name == name
         assert chosen.certificate["mechanism"]["name"] == name
         assert chosen.certificate["chosen_by"]["name"] == "auto"
-        assert chosen.certificate["chosen_by"]["epsilon"] == pytest.approx(0.04, rel=0.01)
+        assert chosen.certificate["chosen_by"]["epsilon"] == pytest.approx(0.014, rel=0.01)
 
     @pytest.mark.parametrize(("hint", "kind"), [(1, Matching), (8, Matching), (9, Cumulative)])
     def test_a_hint_needs_no_look(self, hint: float, kind: type) -> None:
@@ -194,7 +194,7 @@ class TestGuarantee:
         ).guarantee
         assert spent.delta(epsilon=epsilon) <= delta
         assert spent.epsilon(delta=delta) <= epsilon * (1 + 1e-12)
-        assert spent.delta(epsilon=0.01 * epsilon) == 1.0
+        assert spent.delta(epsilon=0.005 * epsilon) == 1.0
         assert "after a look that is" in str(spent)
 
     def test_the_look_costs_two_per_cent(self) -> None:
