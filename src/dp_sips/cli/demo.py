@@ -103,13 +103,13 @@ THE QUESTION
 {_COMMAND}
 In words: release as many searches as possible, without revealing whether any
 one person, with all of their searches, is in the data.
-With or without that person, no outcome is more than e^{_EPSILON:g} times as likely,
-except with a probability of {_DELTA:g}. That people make about {_SEARCHES} searches each is public.
+With or without that person, no outcome is more than e^{_EPSILON:g} times as likely, except
+with a probability of {_DELTA:g}. That people make some {_SEARCHES} searches each is public.
 The plan, known before any data is read: {len(plan.rounds)} rounds. A person with k searches gives
 each a vote of 1/√k; the votes of all rounds so far, plus random noise, must reach
 a threshold. What is found or hopeless is taken out, and people's votes go to the
-others. A search of people with 10 searches each needs at most about {needed} of them for
-an even chance."""
+others. A search of people with 10 searches each needs at most about {needed} of them
+for an even chance."""
 
 
 def _answer(outcome: Outcome) -> str:
