@@ -62,7 +62,7 @@ class Plan:
             branch.mechanism,
             self.asked,
             design.rounds,
-            self.look.guarantee(branch),
+            self.guarantee,
             design.bounds,
             chosen_by={"name": self.mechanism.name, "epsilon": self.look.spent(branch)},
         )

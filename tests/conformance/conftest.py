@@ -110,6 +110,14 @@ class Rounds:
         loaded.close()
         return found
 
+    def counted(self, data: Any, bounds: Bounds, max_items: int, **options: Any) -> Histogram:
+        """Return the weights of a round that counts fewer items than the bound on sets."""
+        source = open_source(data, **{"nulls": "error"} | options)
+        loaded = self.engine.load(source, bounds, Key.for_tests(3), Progress(show=False))
+        found = by_verdict(loaded, loaded.weigh(max_items))
+        loaded.close()
+        return found
+
     def release(self, data: Any, **options: Any) -> Any:
         """Run the whole mechanism with a test key."""
         defaults: dict[str, Any] = {"rho": 0.5, "delta": 0.01, "seed": 1, "insecure_test": True}

@@ -366,3 +366,27 @@ def test_measures_are_the_references(any_engine: Any) -> None:
 
 def _as_integers(weights: Any) -> Any:
     return weights.astype(np.int64)
+
+
+@pytest.mark.parametrize("counted", [2, 5])
+def test_fewer_items_than_were_loaded_count_in_bounding_order(
+    any_engine: Any, reference: Any, counted: int
+) -> None:
+    """Whatever the order of rows: a round may count fewer items than the bound on sets."""
+    random = np.random.default_rng(9)
+    rows = [(int(u), int(i)) for u, i in random.integers(0, (20, 40), (300, 2))]
+    how: dict[str, Any] = {"bounds": Bounds(30, once=True), "user": "u", "item": "i0"}
+    expected = reference.counted(table(rows, pa.int64()), max_items=counted, **how)
+    for order in (rows, rows[::-1], sorted(rows)):
+        found = any_engine.counted(table(order, pa.int64()), max_items=counted, **how)
+        assert found == expected
+
+
+@pytest.mark.parametrize("mechanism", ["matching", "cumulative", "auto", "sips"])
+def test_no_rows_are_an_empty_release(any_engine: Any, mechanism: str) -> None:
+    empty = table([(1, 1)], pa.int64()).slice(0, 0)
+    for seed in range(3):
+        release = any_engine.release(
+            empty, user="u", item="i0", mechanism=mechanism, rho=None, epsilon=1.0, seed=seed
+        )
+        assert len(release.items) == 0

@@ -194,7 +194,8 @@ class ReferenceContributions(Contributions):
 
     def _places(self) -> dict[Item, int]:
         """Return the place of each item on all lists."""
-        items, blocks = list(self._blocks), np.array(list(self._blocks.values()))
+        items = list(self._blocks)
+        blocks = np.array(list(self._blocks.values()), dtype=np.uint64).reshape(-1, 2)
         counts = None if self._public is None else self._public(blocks)
         words = np.array([self._word(item) for item in items], dtype=np.uint64)
         order = bounding.in_precedence(bounding.precedence(blocks, words, counts), blocks)

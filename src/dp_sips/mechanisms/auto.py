@@ -37,7 +37,7 @@ factor within 1 ± 2b·e^(1/b)·SAMPLER_ERROR (`_cells_cost`). D is compared onc
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Self
 
 import numpy as np
 
@@ -52,7 +52,12 @@ from dp_sips.privacy.arrays import Floats, Integers, Weights
 from dp_sips.privacy.budget import Accounting, rounded_up
 from dp_sips.privacy.contributions import Contributions
 from dp_sips.privacy.decide import noisy_integer
-from dp_sips.privacy.guarantee import Guarantee, PointGuarantee, SamplerCost, zcdp_of_epsilon
+from dp_sips.privacy.guarantee import (
+    LARGEST_EPSILON,
+    Guarantee,
+    SamplerCost,
+    zcdp_of_epsilon,
+)
 from dp_sips.privacy.noise import SAMPLER_ERROR, SAMPLER_TAIL, Scrambler
 from dp_sips.privacy.weights import UNIT
 from dp_sips.validation import check_positive
@@ -83,16 +88,23 @@ _PROXY_LEVEL: Final = 0.8
 
 
 @dataclass(frozen=True)
-class LookGuarantee(Guarantee):
-    """The guarantee of a look and a release: their ε add up.
+class PathGuarantee(Guarantee):
+    """The guarantee of a look and of one release after it: their ε add up.
 
     Attributes:
         look: ε of the look, in exact arithmetic.
-        release: The guarantee of what the look chose.
+        release: The guarantee of the release.
     """
 
     look: float
     release: Guarantee
+
+    @classmethod
+    def of(cls, look: float, release: Guarantee, sampler: SamplerCost) -> Self:
+        """Return the guarantee of a path; `sampler` is what it adds to the look."""
+        cost = SamplerCost(sampler.loss + release.sampler.loss, sampler.tail + release.sampler.tail)
+        rho = rounded_up(release.rho + zcdp_of_epsilon(look))
+        return cls(rho, release.threshold_delta, cost, look, release)
 
     def exact_epsilon(self, delta: float, accounting: Accounting) -> float:
         """Return the smallest ε that an exact sampler would have, rounded up."""
@@ -103,8 +115,41 @@ class LookGuarantee(Guarantee):
         rest = epsilon * (1 - 2.0**-50) - self.look
         return self.release.exact_delta(rest, accounting) if rest > 0 else 1.0
 
+
+@dataclass(frozen=True)
+class LookGuarantee(Guarantee):
+    """The guarantee of a look and of what it chooses, whatever that is.
+
+    With probability p_c the look chooses c, after spending ℓ_c, and the release is then
+    (ε − ℓ_c, δ_c)-DP. So P[Y] ≤ Σ p_c (e^(ε−ℓ_c) P′_c[Y] + δ_c) ≤ e^ε P′[Y] + max δ_c: the curve is
+    the worst of all paths, and says nothing about the choice.
+
+    Attributes:
+        paths: The guarantee of each path.
+    """
+
+    paths: tuple[PathGuarantee, ...]
+
+    @classmethod
+    def of(cls, paths: Sequence[PathGuarantee]) -> Self:
+        """Return the guarantee of these paths."""
+        cost = SamplerCost(
+            max(path.sampler.loss for path in paths), max(path.sampler.tail for path in paths)
+        )
+        rho = max(path.rho for path in paths)
+        return cls(rho, max(path.threshold_delta for path in paths), cost, tuple(paths))
+
+    def epsilon(self, *, delta: float, accounting: Accounting = "gaussian") -> float:
+        """Return the smallest ε for which the release is (ε, δ)-DP, rounded up."""
+        return max(path.epsilon(delta=delta, accounting=accounting) for path in self.paths)
+
+    def delta(self, *, epsilon: float, accounting: Accounting = "gaussian") -> float:
+        """Return the smallest δ for which the release is (ε, δ)-DP, rounded up."""
+        return max(path.delta(epsilon=epsilon, accounting=accounting) for path in self.paths)
+
     def __str__(self) -> str:
-        return f"{self.release}, after a look that is {self.look:.4g}-DP"
+        spent = max(path.look for path in self.paths)
+        return f"{self.paths[0].release} after a look at the data that is {spent:.4g}-DP"
 
 
 @dataclass(frozen=True)
@@ -155,14 +200,15 @@ class SizeLook:
             return self.epsilon * rounded_up(_SHARES[0] + _SHARES[1])
         return self.epsilon
 
-    def guarantee(self, branch: Branch) -> LookGuarantee:
-        """Return the guarantee of the look and of what it chose, together."""
-        spent, release = self.spent(branch), branch.design.guarantee
-        sampler = SamplerCost(
-            self.sampler.loss + release.sampler.loss, self.sampler.tail + release.sampler.tail
+    def guarantee(self) -> LookGuarantee:
+        """Return the guarantee of the look and of what it chooses, whatever that is."""
+        branches = (self.short, self.long, self.early_short, self.early_long)
+        return LookGuarantee.of(
+            [
+                PathGuarantee.of(self.spent(branch), branch.design.guarantee, self.sampler)
+                for branch in branches
+            ]
         )
-        rho = rounded_up(release.rho + zcdp_of_epsilon(spent))
-        return LookGuarantee(rho, release.threshold_delta, sampler, spent, release)
 
     def measure(self, contributions: Contributions) -> tuple[float, float, float]:
         """Return Y, P and s without noise, for experiments.
@@ -265,7 +311,8 @@ def _cells_cost(scales: Sequence[float]) -> SamplerCost:
 
 def _look(asked: EpsilonDelta, max_items: int) -> SizeLook:
     """Return the look and its branches, which together spend what was asked."""
-    whole = _LOOK * asked.epsilon
+    epsilon = min(asked.epsilon, LARGEST_EPSILON)
+    whole = _LOOK * epsilon
     users, roots, _ = (1.02 / (whole * share) for share in _SHARES)
     most = int(_root_sizes(np.array([_LARGEST_SIZE]))[0])
     sampler = _cells_cost((users, most * roots))
@@ -276,7 +323,7 @@ def _look(asked: EpsilonDelta, max_items: int) -> SizeLook:
     branches = (
         Branch(mechanism, mechanism.design(EpsilonDelta(rest, delta), max_items))
         # A little less, so that rounded sums stay below what was asked.
-        for rest in ((asked.epsilon - spent) * (1 - 2.0**-45) for spent in (whole, early))
+        for rest in ((epsilon - spent) * (1 - 2.0**-45) for spent in (whole, early))
         for mechanism in (Matching(), Cumulative())
     )
     return SizeLook(whole - sampler.loss, sampler, *branches)
@@ -309,9 +356,7 @@ class Auto:
         if not isinstance(asked, EpsilonDelta):
             raise UsageError("a look at the data needs epsilon: rho has no meaning for matching")
         look = _look(asked, max_items)
-        sampler = SamplerCost.of(rounds=1, max_items=1)
-        guarantee = PointGuarantee.of(*asked.point(sampler), sampler)
-        return Design((look.short, look.long), guarantee, look.long.design.bounds, look)
+        return Design((look.short, look.long), look.guarantee(), look.long.design.bounds, look)
 
     def chances(self, rounds: Sequence[Branch], holders: Floats, items: int) -> Floats:
         """Return the lower of the two branches' chances: what can be had whichever is chosen."""

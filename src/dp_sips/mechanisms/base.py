@@ -55,9 +55,6 @@ class Look(Protocol):
     def choose(self, contributions: Contributions, noise: Scrambler) -> "Branch":
         """Look at the data, and return what to run: the choice is all that leaves."""
 
-    def guarantee(self, branch: "Branch") -> Guarantee:
-        """Return the guarantee of the look and of what it chose, together."""
-
     def spent(self, branch: "Branch") -> float:
         """Return the ε that was spent to choose a branch."""
 

@@ -195,7 +195,28 @@ class TestGuarantee:
         assert spent.delta(epsilon=epsilon) <= delta
         assert spent.epsilon(delta=delta) <= epsilon * (1 + 1e-12)
         assert spent.delta(epsilon=0.005 * epsilon) == 1.0
-        assert "after a look that is" in str(spent)
+        assert "after a look at the data that is" in str(spent)
+
+    @pytest.mark.parametrize("epsilon", [0.05, 0.3, 0.7, 0.99])
+    def test_is_the_worst_of_all_paths(self, epsilon: float) -> None:
+        """A run that chose evidence might have chosen matching, whose curve is the worse one."""
+        made = plan(epsilon=1.0, delta=1e-5)
+        look = made.look
+        assert isinstance(look, SizeLook)
+        for branch in (look.short, look.long, look.early_short, look.early_long):
+            rest = epsilon - look.spent(branch)
+            alone = branch.design.guarantee.delta(epsilon=rest) if rest > 0 else 1.0
+            assert made.guarantee.delta(epsilon=epsilon) >= alone * (1 - 1e-9)
+            assert made.guarantee.rho >= branch.design.guarantee.rho
+        for items in (1, 80):
+            chosen = select_partitions(
+                people(items, 500), user="u", item="i", epsilon=1, delta=1e-5
+            )
+            assert chosen.guarantee == made.guarantee
+
+    def test_an_epsilon_above_the_samplers_largest(self) -> None:
+        made = plan(epsilon=1000.0, delta=1e-5)
+        assert made.guarantee.delta(epsilon=28.0) <= 1e-5
 
     def test_the_look_costs_two_per_cent(self) -> None:
         look = look_of(epsilon=1.0, delta=1e-6)

@@ -65,6 +65,7 @@ class MemoryContributions(Contributions):
         self._public = public
         self._shares = cuts(sets.ends, threads)
         self._longest = int(np.diff(sets.ends, prepend=np.uint64(0)).max())
+        self._ordered_above = self._longest  # the items of larger sets are in bounding order
         self._gone = np.zeros(items.size(), dtype=np.bool_)
         self._released = np.zeros(items.size(), dtype=np.bool_)
         # One histogram for each thread, kept from round to round: fresh memory is slow.
@@ -79,9 +80,13 @@ class MemoryContributions(Contributions):
         return np.where(self._gone, np.uint8(0), np.uint8(WHOLE_CLAIM))
 
     def order(self, max_items: int) -> None:
-        """Put the items of users that have more than `max_items` in bounding order."""
-        if self._longest <= max_items:
+        """Put the items of users that have more than `max_items` in bounding order.
+
+        Sorting takes long, so smaller sets are left as they are until a round counts fewer items.
+        """
+        if max_items >= self._ordered_above:
             return
+        self._ordered_above = max_items
         sets = self._sets
         words = self._user_words(), self._item_words(self._histograms[0])  # borrowed: see `weigh`
 
@@ -101,6 +106,7 @@ class MemoryContributions(Contributions):
 
     def weigh(self, max_items: int, step_bits: int = UNIT_BITS) -> Weights:
         """Return the weight of each item, by its number."""
+        self.order(max_items)
         return self._added(weight_table(min(max_items, self._longest), step_bits))
 
     def _added(self, table: Weights) -> Weights:
@@ -161,6 +167,7 @@ class MemoryContributions(Contributions):
         signal: Signal | None = None,
     ) -> Weights:
         """Return the sum of what users give by `split`, by the items' numbers."""
+        self.order(max_items)
         if weights is None or signal is None:
             signals = np.zeros(self._items.size(), np.int64)
         else:
@@ -208,6 +215,7 @@ class MemoryContributions(Contributions):
 
     def settle(self, seats: int, spare: int, laps: int, max_items: int) -> Weights:
         """Return how many users are seated at each item, by its number."""
+        self.order(max_items)
         most = min(max_items, self._longest)
         holders = self._added(np.ones(most + 1, dtype=np.uint64))
         items = Items(self._precedence(), holders, self._items.blocks)
@@ -241,6 +249,7 @@ class MemoryContributions(Contributions):
         return weights
 
     def _turns(self, max_items: int) -> folds.Turns:
+        self.order(max_items)
         order = bounding.turns(self._key, self._user_blocks())
         most = min(max_items, self._longest)
         return folds.Turns(self._sets.items, self._sets.ends, order, most)
@@ -275,7 +284,7 @@ class MemoryContributions(Contributions):
     def measure_users(self, measure: Measure) -> int:
         """Return the sum over the users' sets, by their sizes."""
         sizes = np.diff(self._sets.ends, prepend=np.uint64(0)).astype(np.int64)
-        return int(measure(sizes).sum())
+        return int(measure(sizes[sizes > 0]).sum())
 
     def measure_items(self, weights: Weights, measure: Measure) -> int:
         """Return the sum over the items that have weight."""
