@@ -123,7 +123,8 @@ class Plan:
                 f"{self.mechanism.name} with {given}, at most {self.max_items} items of each user.",
                 "Anyone who sees the released items can hardly tell whether any one user, with",
                 "all of their items, was in the data. The release is",
-                *dict.fromkeys((f"  {spent}", f"  {asked}")),
+                f"  {asked}, as asked; spent:",
+                f"  {spent}",
             )
         )
 
@@ -131,8 +132,9 @@ class Plan:
         sizes = [m for m in _SIZES if m <= self.max_items]
         if self.max_items not in sizes and self.max_items < _SIZES[-1]:
             sizes.append(self.max_items)
+        about = "about" if self.look is None else "at most about"
         return "\n".join(
-            f"With these settings an item needs about {self._needed(0.5, m)} users "
+            f"With these settings an item needs {about} {self._needed(0.5, m)} users "
             f"(each holding {m} item{'s' * (m > 1)})\n"
             f"for a 50 % chance, {self._needed(0.95, m)} for 95 %."
             for m in sizes

@@ -16,7 +16,7 @@ from dp_sips.room import clear_about_memory
 from dp_sips.selection import Selection
 from dp_sips.sorting import sorted_items
 from dp_sips.sources import open_source
-from dp_sips.text import Words
+from dp_sips.text import TextItems
 from dp_sips.validation import check_whole, refuse_unknown
 
 
@@ -25,7 +25,7 @@ def select_partitions(
     data: Any,
     *,
     user: str | None = None,
-    item: str | Sequence[str] | Words | None = None,
+    item: str | Sequence[str] | TextItems | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
     rho: float | None = None,

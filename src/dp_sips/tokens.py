@@ -14,9 +14,9 @@ from dp_sips.output import write_files
 from dp_sips.progress import Progress
 from dp_sips.room import clear_about_memory
 from dp_sips.sources import Source, open_source
-from dp_sips.sources.types import carried
+from dp_sips.sources.types import batch_type
 from dp_sips.sources.values import ANY_KIND, texts
-from dp_sips.text import Words
+from dp_sips.text import TextItems
 
 
 @clear_about_memory()
@@ -25,7 +25,7 @@ def write_tokens(
     path: str | os.PathLike[str],
     *,
     user: str | None = None,
-    item: Words,
+    item: TextItems,
     nulls: str = "error",
     types: Mapping[str, Any] | None = None,
     overwrite: bool = True,
@@ -49,7 +49,7 @@ def write_tokens(
     Sensitive: the file holds every user's words, as the data does.
     """
     place = check_tokens_path(path)
-    if not isinstance(item, Words):
+    if not isinstance(item, TextItems):
         raise UsageError(f"item must be dp_sips.text.words(…) or ngrams(…), got {item!r}")
     shown = Progress(show=progress)
     source = open_source(data, user=user, item=item, nulls=nulls, types=types, progress=shown)
@@ -66,7 +66,7 @@ def check_tokens_path(path: str | os.PathLike[str]) -> Path:
 
 def _write(source: Source, sink: BinaryIO) -> None:
     names = source.feed.schema.names
-    types = [pa.large_string() if t == ANY_KIND else carried(t) for t in source.schema.types]
+    types = [pa.large_string() if t == ANY_KIND else batch_type(t) for t in source.schema.types]
     schema = pa.schema(list(zip(names, types, strict=True)))
     with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
         for batch in source.batches():

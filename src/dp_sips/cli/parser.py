@@ -89,7 +89,7 @@ def parse(parser: Parser, words: list[str]) -> argparse.Namespace:
 
 def _unexpected(word: str, words: list[str], parser: Parser) -> str:
     """Say what to do about a word that no flag takes: repeat the flag before it, if that helps."""
-    before = words[: words.index(word)]
+    before = words[: len(words) - 1 - words[::-1].index(word)]
     flag = next((earlier for earlier in reversed(before) if earlier.startswith("-")), "")
     action = parser.flags.get(flag)
     if action is not None and before[-1] != flag and type(action).__name__ == "_AppendAction":

@@ -114,7 +114,7 @@ def public_counts(
     """
     if counts is None:
         return None
-    histogram, schema = source.carried_counts(counts), source.item_schema
+    histogram, schema = source.counts_as_batched(counts), source.item_schema
     rows = [item if len(schema) > 1 else (item,) for item in histogram]
     columns = zip(*rows, strict=True) if rows else [[]] * len(schema)
     scrambler = key.scrambler(Purpose.LONG_ITEMS)

@@ -138,7 +138,7 @@ class Matching:
     default_max_items: ClassVar[int] = 1_000_000
     sequential: ClassVar[bool] = False
     noise: ClassVar[str] = "coins"
-    good_for: ClassVar[str] = "most items from users with few items each"
+    good_for: ClassVar[str] = "most items, popular or not, from users with few items each"
 
     def __post_init__(self) -> None:
         check_whole("laps", self.laps, most=_MOST_LAPS)

@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from dp_sips.errors import InputError, UsageError
 from dp_sips.room import is_out_of_memory
-from dp_sips.sources.batches import cut, exploded, plain_nulls, settle_nulls
+from dp_sips.sources.batches import exploded, in_pieces, plain_nulls, settle_nulls
 from dp_sips.sources.declared import as_declared
 from dp_sips.sources.intact import IntactCheck
-from dp_sips.sources.types import carried, element, from_carried, to_carried
+from dp_sips.sources.types import batch_type, element, from_batch_type, to_batch_type
 from dp_sips.sources.utf8 import Utf8Check
 from dp_sips.sources.values import AnyKind, describe, encode, python_values
 
@@ -80,12 +80,12 @@ class Source:
     @cached_property
     def user_type(self) -> pa.DataType:
         """The type of the users in each batch."""
-        return carried(self.schema.field(0).type)
+        return batch_type(self.schema.field(0).type)
 
     @cached_property
     def item_schema(self) -> pa.Schema:
         """The item columns under their own names, as batches carry them."""
-        return pa.schema([(item.name, carried(item.type)) for item in list(self.schema)[1:]])
+        return pa.schema([(item.name, batch_type(item.type)) for item in list(self.schema)[1:]])
 
     def rows(self) -> int | None:
         """Return the number of raw rows where it is known without reading them."""
@@ -93,7 +93,7 @@ class Source:
 
     def restore(self, items: pa.Table) -> Any:
         """Turn released items (of `item_schema`) into the caller's kind of table."""
-        return self.feed.restore(from_carried(items, self._own_items))
+        return self.feed.restore(from_batch_type(items, self._own_items))
 
     def describe(self, items: pa.Table) -> dict[str, str]:
         """Name the types of released items: where none is declared, those that they have."""
@@ -105,7 +105,7 @@ class Source:
             for own, column in kinds
         }
 
-    def carried_counts(self, counts: Mapping[Any, int]) -> dict[Any, int]:
+    def counts_as_batched(self, counts: Mapping[Any, int]) -> dict[Any, int]:
         """Return public counts of items, with each item as `item_schema` has it."""
         several = len(self._own_items) > 1
         columns = zip(*counts, strict=True) if several else [counts]
@@ -122,7 +122,7 @@ class Source:
     def item_types(self) -> dict[str, pa.DataType]:
         """The types of item columns that have one; of dictionaries, that of the values."""
         return {
-            name: getattr(carried(kind), "value_type", carried(kind))
+            name: getattr(batch_type(kind), "value_type", batch_type(kind))
             for name, kind in zip(self._own_items.names, self._own_items.types, strict=True)
             if not isinstance(kind, AnyKind)
         }
@@ -154,7 +154,7 @@ class Source:
         for part in self.feed.parts:
             with reading(part.label):
                 for raw in part.batches():
-                    for piece in cut(raw):
+                    for piece in in_pieces(raw):
                         if piece.num_rows:
                             yield from self._finished(piece, part, check)
 
@@ -181,7 +181,7 @@ class Source:
         if own.name in self.types:
             raw = element((part.schema or self.feed.schema).field(place).type)
             column = as_declared(column, raw, own.type, f"column {own.name!r} of {part.label}")
-        return plain_nulls(to_carried(column, carried(own.type)))
+        return plain_nulls(to_batch_type(column, batch_type(own.type)))
 
 
 def _batch(columns: Iterable[pa.Array], names: list[str]) -> pa.RecordBatch:

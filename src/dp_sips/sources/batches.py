@@ -15,7 +15,7 @@ ROWS = 1 << 18
 """Rows in a batch: large enough that Python's share is nothing, small enough for the cache."""
 
 
-def cut(batch: pa.RecordBatch, rows: int = ROWS) -> Iterator[pa.RecordBatch]:
+def in_pieces(batch: pa.RecordBatch, rows: int = ROWS) -> Iterator[pa.RecordBatch]:
     """Cut a batch into pieces of at most `rows` rows, without copying."""
     if batch.num_rows <= rows:
         yield batch
@@ -35,8 +35,8 @@ def exploded(batch: pa.RecordBatch, *, keep_null: bool) -> Iterator[pa.RecordBat
         return
     elements = pc.sum(pc.list_value_length(batch.column(1))).as_py() or 0
     rows = max(1, ROWS * batch.num_rows // max(elements, batch.num_rows, 1))
-    for piece in cut(batch, rows):
-        yield from cut(_explode(piece, keep_null=keep_null))
+    for piece in in_pieces(batch, rows):
+        yield from in_pieces(_explode(piece, keep_null=keep_null))
 
 
 def _explode(batch: pa.RecordBatch, *, keep_null: bool) -> pa.RecordBatch:

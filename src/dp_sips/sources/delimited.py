@@ -13,20 +13,25 @@ import pyarrow.csv as pacsv
 
 from dp_sips.errors import InputError
 from dp_sips.sources.columns import Columns
-from dp_sips.sources.looks import Look
+from dp_sips.sources.headers import FileHeader
 from dp_sips.sources.utf8 import not_utf8
 
 BLOCK = 1 << 22
 _NOT_UTF8: Final = re.compile(r"In CSV column #(\d+): .*UTF8", re.DOTALL)
 
 
-def look(path: Path, columns: Columns) -> Look:
+def read_header(path: Path, columns: Columns) -> FileHeader:
     """Read the header."""
     with _plainly(path):
         header = _header(path)
+    if len(header) == 1 and (other := _other_delimiter(header[0])):
+        raise InputError(
+            f"the columns of {path} seem to be separated by {other!r}: .csv files have commas, "
+            ".tsv files have tabs; convert it first"
+        )
     names = columns.pick(header, str(path))
     schema = pa.schema([(name, pa.string()) for name in names])
-    return Look(schema, lambda: _read(path, header, schema))
+    return FileHeader(schema, lambda: _read(path, header, schema))
 
 
 def _read(path: Path, header: list[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -94,6 +99,11 @@ def _open(path: Path, stream: Any, schema: pa.Schema | None) -> pacsv.CSVStreami
             quoted_strings_can_be_null=False,
         ),
     )
+
+
+def _other_delimiter(header: str) -> str | None:
+    """Return what seems to separate the names of a header that was read as one."""
+    return next((mark for mark in ";|\t," if mark in header), None)
 
 
 def _delimiter(path: Path) -> str:

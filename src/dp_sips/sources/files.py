@@ -12,7 +12,7 @@ from dp_sips.sources import delimited, ipc, json_lines, parquet
 from dp_sips.sources.base import Feed, Part, reading
 from dp_sips.sources.columns import Columns
 from dp_sips.sources.finding import find_files, kind_of
-from dp_sips.sources.looks import Look
+from dp_sips.sources.headers import FileHeader
 from dp_sips.sources.types import is_list, typed_table
 from dp_sips.sources.values import AnyKind
 
@@ -20,13 +20,13 @@ _MAY_BE_EMPTY = {"csv", "tsv"}
 
 
 def open_files(places: Iterable[str | os.PathLike[str]], columns: Columns) -> Feed:
-    """Look at every file before the first row is read."""
-    looks = {path: _look(path, columns) for path in _with_columns(find_files(places))}
-    schema = _agreed({path: look.schema for path, look in looks.items()}, columns.types)
-    parts = (Part(str(path), look.read, look.schema) for path, look in looks.items())
-    counts = [look.rows for look in looks.values()]
+    """Read the header of every file before the first row."""
+    headers = {path: _read_header(path, columns) for path in _with_columns(find_files(places))}
+    schema = _agreed({path: header.schema for path, header in headers.items()}, columns.types)
+    parts = (Part(str(path), header.read, header.schema) for path, header in headers.items())
+    counts = [header.rows for header in headers.values()]
     return Feed(
-        label=_label(list(looks)),
+        label=_label(list(headers)),
         schema=schema,
         parts=tuple(parts),
         restore=typed_table,
@@ -47,17 +47,17 @@ def _is_empty(path: Path) -> bool:
         return not stream.read(1)
 
 
-def _look(path: Path, columns: Columns) -> Look:
+def _read_header(path: Path, columns: Columns) -> FileHeader:
     with reading(str(path)):
         match kind_of(path):
             case "parquet":
-                return parquet.look(path, columns)
+                return parquet.read_header(path, columns)
             case "ipc":
-                return ipc.look(path, columns)
+                return ipc.read_header(path, columns)
             case "json":
-                return json_lines.look(path, columns)
+                return json_lines.read_header(path, columns)
             case _:
-                return delimited.look(path, columns)
+                return delimited.read_header(path, columns)
 
 
 def _agreed(schemas: dict[Path, pa.Schema], types: Mapping[str, pa.DataType]) -> pa.Schema:

@@ -4,7 +4,7 @@ import glob
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from dp_sips.errors import InputError, UsageError, did_you_mean
 
@@ -22,6 +22,9 @@ KINDS = {
     ".ipc": "ipc",
 }
 _COMPRESSIBLE = {"csv", "tsv", "json"}
+
+
+_LONGEST_PATH: Final = 4096
 
 
 def kind_of(path: Path) -> str | None:
@@ -122,6 +125,9 @@ def _private(match: Path, pattern: Path) -> bool:
 
 
 def _missing(path: Path) -> str:
+    text = str(path)
+    if "\n" in text or len(text) > _LONGEST_PATH:
+        return "this text is not a path of a file: write it to a file first, and name that"
     folder = path.parent
     if path.is_symlink():
         return f"no such file: {path} is a link to {path.readlink()}, which does not exist"

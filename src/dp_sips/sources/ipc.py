@@ -9,19 +9,19 @@ from pathlib import Path
 import pyarrow as pa
 
 from dp_sips.sources.columns import Columns
-from dp_sips.sources.looks import Look
+from dp_sips.sources.headers import FileHeader
 
 _MAGIC = b"ARROW1"
 
 
-def look(path: Path, columns: Columns) -> Look:
+def read_header(path: Path, columns: Columns) -> FileHeader:
     """Read the schema."""
     whole = _schema(path)
     names = columns.pick(whole.names, str(path))
     schema = pa.schema([whole.field(name) for name in names])
     options = pa.ipc.IpcReadOptions(included_fields=[whole.names.index(name) for name in names])
     read = _read_file if _is_file(path) else _read_stream
-    return Look(schema, lambda: (batch.select(names) for batch in read(path, options)))
+    return FileHeader(schema, lambda: (batch.select(names) for batch in read(path, options)))
 
 
 def _is_file(path: Path) -> bool:

@@ -18,7 +18,7 @@ import pyarrow.json as pajson
 
 from dp_sips.errors import InputError
 from dp_sips.sources.columns import Columns
-from dp_sips.sources.looks import Look
+from dp_sips.sources.headers import FileHeader
 from dp_sips.sources.nesting import check_nesting
 from dp_sips.sources.types import is_list
 from dp_sips.sources.utf8 import Utf8Check
@@ -31,10 +31,10 @@ _KINDS: Final = (pa.string(), pa.int64(), pa.bool_())
 _EXPECTED: Final = 'expected one object per line, like {"user": 1, "item": "a"}'
 
 
-def look(path: Path, columns: Columns) -> Look:
+def read_header(path: Path, columns: Columns) -> FileHeader:
     """Return the fields that the caller names: a file of JSON lines has no header."""
     schema = schema_of(columns, str(path))
-    return Look(schema, lambda: _read(path, schema, lists=columns.lists))
+    return FileHeader(schema, lambda: _read(path, schema, lists=columns.lists))
 
 
 def schema_of(columns: Columns, label: str) -> pa.Schema:

@@ -17,7 +17,7 @@ from dp_sips.sources.files import open_files
 from dp_sips.sources.python_pairs import open_columns, open_pairs
 from dp_sips.sources.texts import tokenized
 from dp_sips.sources.types import check_types
-from dp_sips.text import Words
+from dp_sips.text import TextItems
 
 NULL_RULES = ("error", "drop", "group")
 _FOREIGN = {
@@ -37,7 +37,7 @@ def open_source(
     data: Any,
     *,
     user: str | None,
-    item: str | Sequence[str] | Words | None,
+    item: str | Sequence[str] | TextItems | None,
     nulls: str = "error",
     types: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
@@ -59,9 +59,9 @@ def open_source(
     """
     if nulls not in NULL_RULES:
         raise UsageError(f"nulls must be one of {', '.join(NULL_RULES)}, got {nulls!r}")
-    texts = isinstance(item, Words)
+    texts = isinstance(item, TextItems)
     columns = Columns.named(
-        user, item.column if isinstance(item, Words) else item, types, texts=texts
+        user, item.column if isinstance(item, TextItems) else item, types, texts=texts
     )
     feed = _open_paths(data, columns) or _open_table(data, columns)
     if feed is None:
@@ -70,7 +70,7 @@ def open_source(
         schema = part.schema or feed.schema
         check_types(schema, columns.types, part.label)
         check_casts(schema, columns.types, part.label)
-    if not isinstance(item, Words):
+    if not isinstance(item, TextItems):
         return Source(feed, nulls, columns.types)
     return Source(tokenized(feed, columns.types, item, progress or Progress(show=False)), nulls)
 

@@ -9,7 +9,7 @@ import pyarrow.types as kinds
 
 from dp_sips.sources.batches import ROWS
 from dp_sips.sources.columns import Columns
-from dp_sips.sources.looks import Look
+from dp_sips.sources.headers import FileHeader
 from dp_sips.sources.types import element
 
 _INDEX_BYTES = 4
@@ -17,7 +17,7 @@ _BATCH_BYTES = 1 << 25
 """Of long texts, fewer rows make a batch."""
 
 
-def look(path: Path, columns: Columns) -> Look:
+def read_header(path: Path, columns: Columns) -> FileHeader:
     """Read the footer."""
     with pq.ParquetFile(path) as file:
         whole = file.schema_arrow
@@ -38,7 +38,7 @@ def look(path: Path, columns: Columns) -> Look:
             for batch in file.iter_batches(batch_rows, columns=names):
                 yield batch.select(names)
 
-    return Look(schema, read, rows)
+    return FileHeader(schema, read, rows)
 
 
 def _batch_rows(file: pq.ParquetFile, schema: pa.Schema) -> int:

@@ -9,10 +9,10 @@ import pyarrow as pa
 from dp_sips.errors import InputError, UsageError
 from dp_sips.progress import Progress
 from dp_sips.sources.base import Feed, Part, Source, reading
-from dp_sips.sources.batches import ROWS, cut
+from dp_sips.sources.batches import ROWS, in_pieces
 from dp_sips.sources.utf8 import Utf8Check
 from dp_sips.sources.values import ANY_KIND
-from dp_sips.text import Words
+from dp_sips.text import TextItems
 from dp_sips.text.workers import tokenize_all
 
 _BYTES: Final = 1 << 20
@@ -21,7 +21,7 @@ _TEXTS: Final = (pa.string(), pa.large_string(), pa.string_view())
 
 
 def tokenized(
-    feed: Feed, types: Mapping[str, pa.DataType], words: Words, progress: Progress
+    feed: Feed, types: Mapping[str, pa.DataType], words: TextItems, progress: Progress
 ) -> Feed:
     """Give each row a list of its words in place of its text; all that can be wrong is found here.
 
@@ -61,7 +61,7 @@ def _word_type(kind: pa.DataType) -> pa.DataType:
     return kind if kind in _TEXTS else pa.string()
 
 
-def _taken_apart(source: Source, words: Words) -> Iterator[pa.RecordBatch]:
+def _taken_apart(source: Source, words: TextItems) -> Iterator[pa.RecordBatch]:
     """Pair each piece's users with their lists of words; few pieces are in memory at a time."""
     users: list[pa.Array] = []
 
@@ -81,7 +81,7 @@ def _pieces(source: Source) -> Iterator[tuple[pa.Array, pa.Array]]:
         with reading(part.label):
             for batch in part.batches():
                 rows = _BYTES * batch.num_rows // max(batch.nbytes, 1)
-                for piece in cut(batch, min(max(rows, 1), ROWS)):
+                for piece in in_pieces(batch, min(max(rows, 1), ROWS)):
                     users, texts = (source.carry(c, n, part) for n, c in enumerate(piece.columns))
                     check(texts, source.schema.names[1], part.label)
                     yield users, texts

@@ -47,12 +47,12 @@ def element(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if is_list(kind) else kind
 
 
-def carried(kind: pa.DataType) -> pa.DataType:
+def batch_type(kind: pa.DataType) -> pa.DataType:
     """Return the type in which batches carry values of this (non-list) type."""
     if isinstance(kind, pa.BaseExtensionType):
-        return carried(kind.storage_type)
+        return batch_type(kind.storage_type)
     if kinds.is_dictionary(kind):
-        return pa.dictionary(kind.index_type, carried(kind.value_type), kind.ordered)
+        return pa.dictionary(kind.index_type, batch_type(kind.value_type), kind.ordered)
     if kinds.is_string_view(kind):
         return pa.large_string()
     if kinds.is_binary_view(kind):
@@ -83,7 +83,7 @@ def check_types(schema: pa.Schema, types: Mapping[str, pa.DataType], label: str)
 
 
 def _check(field: pa.Field, kind: pa.DataType, label: str) -> None:
-    plain = carried(kind)
+    plain = batch_type(kind)
     plain = plain.value_type if kinds.is_dictionary(plain) else plain
     if kinds.is_floating(plain):
         raise InputError(
@@ -98,12 +98,12 @@ def _check(field: pa.Field, kind: pa.DataType, label: str) -> None:
         )
 
 
-def to_carried(array: pa.Array, kind: pa.DataType) -> pa.Array:
+def to_batch_type(array: pa.Array, kind: pa.DataType) -> pa.Array:
     """Bring a column to its carried type; text may stay dictionary-encoded, as it is faster."""
     if array.type == kind:
         return array
     if isinstance(array, pa.ExtensionArray):
-        return to_carried(array.storage, kind)
+        return to_batch_type(array.storage, kind)
     if isinstance(array, pa.DictionaryArray):
         if array.type.value_type == kind:
             return array
@@ -114,11 +114,11 @@ def to_carried(array: pa.Array, kind: pa.DataType) -> pa.Array:
 def _to_carried_dictionary(array: pa.DictionaryArray, kind: pa.DataType) -> pa.DictionaryArray:
     encoded = kinds.is_dictionary(kind)
     indices = array.indices.cast(kind.index_type) if encoded else array.indices
-    values = to_carried(array.dictionary, kind.value_type if encoded else kind)
+    values = to_batch_type(array.dictionary, kind.value_type if encoded else kind)
     return pa.DictionaryArray.from_arrays(indices, values, ordered=array.type.ordered)
 
 
-def from_carried(table: pa.Table, schema: pa.Schema) -> pa.Table:
+def from_batch_type(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """Bring released items back to the caller's own column types."""
     columns = [_own(table.column(i), element(field.type)) for i, field in enumerate(schema)]
     return pa.table(columns, names=schema.names)

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from dp_sips.errors import UsageError
 
-__all__ = ["Words", "ngrams", "words"]
+__all__ = ["TextItems", "ngrams", "words"]
 
 
 @dataclass(frozen=True)
-class Words:
+class TextItems:
     """The words of a column of texts, and sequences of up to `longest` of them.
 
     Public: all of it. `processes` changes how fast words come, never which or in what order.
@@ -29,23 +29,23 @@ class Words:
             _check_count("processes", self.processes)
 
 
-def words(column: str | None = None, *, processes: int | None = None) -> Words:
+def words(column: str | None = None, *, processes: int | None = None) -> TextItems:
     """Return the item that is each word of a column; without a name, of plain Python texts.
 
     Args:
         column: The column of texts; the released items keep its name.
         processes: How many processes take texts apart; as many as there are cores by default.
     """
-    return Words(column, 1, processes)
+    return TextItems(column, 1, processes)
 
 
-def ngrams(column: str | None, longest: int, *, processes: int | None = None) -> Words:
+def ngrams(column: str | None, longest: int, *, processes: int | None = None) -> TextItems:
     """Return the item that is each sequence of 1 to `longest` words of a text, in their order.
 
     Words that follow each other in one row, once URLs and symbols are gone, are joined by a space:
     no word has one. Where DPSU means sequences of exactly n words, keep those with n - 1 spaces.
     """
-    return Words(column, longest, processes)
+    return TextItems(column, longest, processes)
 
 
 def _check_count(name: str, value: object) -> None:

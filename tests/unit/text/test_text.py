@@ -8,7 +8,7 @@ from dp_sips import UsageError, text
 
 
 def test_words_are_ngrams_of_one() -> None:
-    assert text.words("body") == text.ngrams("body", 1) == text.Words("body")
+    assert text.words("body") == text.ngrams("body", 1) == text.TextItems("body")
     assert text.words().column is None
 
 

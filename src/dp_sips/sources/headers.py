@@ -7,7 +7,7 @@ import pyarrow as pa
 
 
 @dataclass(frozen=True)
-class Look:
+class FileHeader:
     """The needed columns of a file, the user's first, and how to read them."""
 
     schema: pa.Schema
