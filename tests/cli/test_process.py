@@ -15,7 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 DP_SIPS = (sys.executable, "-m", "dp_sips")
-ENOUGH = ("--user", "user", "--item", "item", "--epsilon", "1", "--delta", "1e-5")
+ENOUGH = (
+    *("--user", "user", "--item", "item", "--epsilon", "1", "--delta", "1e-5"),
+    *("--items-per-user", "100"),  # auto then runs what releases common items for sure
+)
 
 
 def call(*words: object) -> "subprocess.CompletedProcess[str]":
@@ -25,7 +28,7 @@ def call(*words: object) -> "subprocess.CompletedProcess[str]":
 
 def test_exit_codes(data: Path) -> None:
     assert call("select", data, *ENOUGH).returncode == 0
-    refused = call("select", data, *ENOUGH[:-1], "2")
+    refused = call("select", data, *ENOUGH, "--delta", "2")
     assert refused.returncode == 2
     assert refused.stderr == "dp-sips: error: delta must be in (0, 1), got 2.0\n"
 
@@ -169,7 +172,7 @@ sys.exit(main())
 
 
 def test_an_interrupt_while_selecting_leaves_no_file(data: Path, tmp_path: Path) -> None:
-    flags = ("--engine", "reference", "-o", str(tmp_path / "o.csv"))
+    flags = ("--engine", "reference", "--mechanism", "sips", "-o", str(tmp_path / "o.csv"))
     process = start((sys.executable, "-c", RUN_AND_TELL, "select", str(data), *ENOUGH, *flags))
     assert process.stdout is not None
     assert process.stdout.readline() == "weighing\n"

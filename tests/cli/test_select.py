@@ -126,7 +126,8 @@ def test_json_with_a_file_has_its_path(select: Any, tmp_path: Path) -> None:
 
 def test_a_certificate_file(select: Any, tmp_path: Path) -> None:
     assert select("--certificate", tmp_path / "c.json").code == 0
-    assert json.loads((tmp_path / "c.json").read_text())["mechanism"]["name"] == "cumulative"
+    certificate = json.loads((tmp_path / "c.json").read_text())
+    assert certificate["mechanism"]["name"] == "cumulative"
 
 
 def test_several_item_columns_are_one_item(run: Any, tmp_path: Path) -> None:

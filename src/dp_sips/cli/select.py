@@ -59,6 +59,7 @@ def run(args: argparse.Namespace) -> None:
     """Check everything that needs no data, select, and write."""
     _check_words(args)
     _check_outputs(args)
+    chosen = mechanism(args.mechanism, args, histogram=_histogram(args))
     selection = select_partitions(
         args.input,
         user=args.user,
@@ -67,8 +68,8 @@ def run(args: argparse.Namespace) -> None:
         delta=args.delta,
         rho=args.rho,
         max_items=args.max_items,
-        items_per_user=args.items_per_user,
-        mechanism=mechanism(args.mechanism, args, histogram=_histogram(args)),
+        items_per_user=args.items_per_user if chosen == "auto" else None,
+        mechanism=chosen,
         engine=_engine(args),
         nulls=args.nulls,
         types=types(args),

@@ -10,7 +10,7 @@
     release item j with probability π(H_j), where H_j users are seated at j
 
 π is the optimal rule of `single.py`. An item has the seats that it needs for a chance of 95 %, and
-spare seats up to 99.95 %, for votes that no item needs otherwise. The key of a request is
+spare seats, up to certainty, for votes that no item needs otherwise. The key of a request is
 
     (laps left, items left on the list, turn of the user),
 
@@ -79,8 +79,8 @@ from dp_sips.validation import check_whole
 _LIKELY: Final = 0.95
 """The chance that an item's seats are to give it."""
 
-_NEARLY_SURE: Final = 0.9995
-"""The chance with all spare seats: more votes would add next to nothing."""
+_SURE: Final = 1.0
+"""The chance with all spare seats: votes that nobody else needs make popular items certain."""
 
 _MOST_LAPS: Final = 8
 
@@ -151,7 +151,7 @@ class Matching:
         sampler = SamplerCost.of(rounds=1, max_items=1)
         epsilon, delta = asked.point(sampler)
         coin = SingleRule(epsilon, delta)
-        seats, enough = coin.users_for(_LIKELY), coin.users_for(_NEARLY_SURE)
+        seats, enough = coin.users_for(_LIKELY), coin.users_for(_SURE)
         step = MatchingRound(coin, seats, enough - seats, self.laps, max_items)
         bounds = Bounds(max_items, once=True, public_counts=self.histogram)
         return Design((step,), PointGuarantee.of(epsilon, delta, sampler), bounds)
