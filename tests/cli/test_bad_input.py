@@ -105,7 +105,7 @@ def test_words_in_the_wrong_place(select: Any) -> None:
 
 
 def test_no_input(run: Any) -> None:
-    assert run("select", *ENOUGH).refused("no INPUT")
+    assert run("select", *ENOUGH).refused("INPUT is missing")
 
 
 def test_a_missing_file_shows_the_nearest_name(run: Any, data: Path) -> None:

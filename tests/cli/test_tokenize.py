@@ -50,7 +50,7 @@ def test_what_was_written_can_be_selected_from(run: Any, docs: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (ENOUGH[1:], ("no INPUT",)),
+        (ENOUGH[1:], ("INPUT is missing",)),
         (("docs.csv", *ENOUGH[3:]), ("--user is missing",)),
         ((*ENOUGH[:3], *ENOUGH[5:]), ("--text is missing",)),
         (ENOUGH[:5], ("-o FILE.parquet is missing",)),

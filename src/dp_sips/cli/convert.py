@@ -23,7 +23,7 @@ examples:
   what is ε?  dp-sips convert --rho 0.1 --threshold-delta 1e-5 --delta 4.96e-5
   what is ρ?  dp-sips convert --epsilon 1.765 --delta 4.96e-5 --threshold-delta 1e-5
 
-Beside --rho and --epsilon, --delta means --threshold-delta, as it does in
+Together with --rho and --epsilon, --delta means --threshold-delta, as it does in
 dp-sips select --rho R --delta D."""
 
 GAUSSIAN: Final = [name for name, kind in MECHANISMS.items() if kind.noise == "Gaussian"]

@@ -19,7 +19,7 @@ def add_privacy(parser: Parser) -> None:
     group.add_argument("--epsilon", type=float, metavar="E", help="ε of (ε, δ)-DP")
     group.add_argument("--rho", type=float, metavar="R", help="ρ of δ-approximate ρ-zCDP")
     group.add_argument(
-        "--delta", type=float, metavar="D", help="δ: well below 1 / (number of users), as 1e-6"
+        "--delta", type=float, metavar="D", help="δ: well below 1 / (number of users)"
     )
     group.add_argument(
         "--max-items",
@@ -69,7 +69,8 @@ def add_mechanism(parser: Parser) -> None:
         "--items-per-user",
         type=int,
         metavar="M",
-        help="roughly how many items a person has, if that is public: auto then needs no look",
+        help="roughly how many items a person has, if that is public: auto then does not look at "
+        "the data",
     )
     group.add_argument("--rounds", type=int, metavar="N", help="rounds of sips (default: 3)")
     group.add_argument(

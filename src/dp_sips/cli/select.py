@@ -148,20 +148,18 @@ def _add_engine(parser: Parser) -> None:
         metavar="NAME",
         help="auto (default), memory, spark or reference",
     )
-    group.add_argument(
-        "--master", metavar="URL", help="Spark's address, as spark://host:7077 (default: local[*])"
-    )
+    group.add_argument("--master", metavar="URL", help="Spark's address (default: local[*])")
     group.add_argument("--threads", type=int, metavar="N", help="cores to use (default: all)")
     group.add_argument(
         "--seed", type=int, metavar="N", help="for tests: a repeatable release, not private"
     )
-    group.add_argument("--insecure-test", action="store_true", help="must stand beside --seed")
+    group.add_argument("--insecure-test", action="store_true", help="required with --seed")
 
 
 def _check_words(args: argparse.Namespace) -> None:
     """Say what is missing, or does not go together, in the words of the command line."""
     for value, fix in (
-        (args.input, "no INPUT: name at least one file, folder or quoted glob"),
+        (args.input, "INPUT is missing: name at least one file, folder or quoted glob"),
         (args.user, "--user is missing: name the column that says whose row it is"),
         (args.item, "--item is missing: name the column to publish the distinct values of"),
     ):

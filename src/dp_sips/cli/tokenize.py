@@ -55,7 +55,7 @@ def configure(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Check everything that needs no data, take texts apart, and write."""
     for value, fix in (
-        (args.input, "no INPUT: name at least one file, folder or quoted glob"),
+        (args.input, "INPUT is missing: name at least one file, folder or quoted glob"),
         (args.user, "--user is missing: name the column that says whose text it is"),
         (args.text, "--text is missing: name the column of texts"),
         (args.output, "-o FILE.parquet is missing (dp-sips tokenize --help explains)"),

@@ -176,8 +176,9 @@ class Matching:
             "seats. An item keeps the users who have the fewest other items left to\n"
             f"ask. Users who find no seat in {step.laps} laps ask for one of {step.spare} spare\n"
             "seats. An item is released with a probability that depends on the number\n"
-            "of its seated users alone, the highest that the promise allows: one half\n"
-            f"from {step.coin.median:.0f} users on."
+            "of its seated users alone, the highest that the promise allows: at least\n"
+            f"one half with {step.coin.median:.0f} users or more. If votes run out, items that\n"
+            "many people hold can be missing."
         )
 
 

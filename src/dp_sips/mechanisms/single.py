@@ -131,5 +131,5 @@ class Single:
         return (
             "One item of each user counts. An item is released with a probability that\n"
             "depends on the number of its users alone, the highest that the promise\n"
-            f"allows: one half from {rounds[0].coin.median:.0f} users on."
+            f"allows: at least one half with {rounds[0].coin.median:.0f} users or more."
         )
