@@ -92,5 +92,5 @@ def test_words() -> None:
     assert "one of 8 seats" in " ".join(words.split())
     assert "3 laps" in words
     assert "5 spare seats" in " ".join(words.split())
-    assert "one half from 7 users" in " ".join(words.split())
+    assert "one half with 7 users" in " ".join(words.split())
     assert max(map(len, words.splitlines())) <= 80
