@@ -13,6 +13,7 @@ from scipy import stats
 from dp_sips import Cumulative, Matching, MemoryEngine, UsageError, plan, select_partitions
 from dp_sips.mechanisms.auto import (
     _PROXY_ITEMS,
+    _WORTH,
     _YIELD_UNIT,
     SizeLook,
     _ExpectedYield,
@@ -122,7 +123,8 @@ class TestPrivacy:
         That user raises P by all that one user can; the noise is made for `assumed`.
         """
         length, proxy = 3.5, 600 * _YIELD_UNIT
-        roots, worth = round(16 * self.USERS * 2 ** (length / 2)), 31  # 16 exp(−0.27 + 0.27·3.5)
+        roots = round(16 * self.USERS * 2 ** (length / 2))
+        worth = round(16 * math.exp(_WORTH[0] + _WORTH[1] * length))
         lean = round(2 * worth * assumed / (self.LOOK.epsilon * 0.65))
         yields = (worth * proxy + lean) // 16
         step = -(-4 * (1 << 30) * _YIELD_UNIT // self.LOOK._proxy._width) + _PROXY_ITEMS
