@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from published import MissingDataError, Published
@@ -320,7 +321,7 @@ def report(dataset: Dataset, folder: Path, cache: Path | None = None) -> Iterato
     except MissingDataError as error:
         yield f"        MISSING   {error}"
         return
-    except dp_sips.DpSipsError as error:
+    except (dp_sips.DpSipsError, pa.ArrowException) as error:
         yield f"        PROBLEM   {error}"
         return
     note = ""

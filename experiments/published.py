@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
@@ -63,7 +64,9 @@ class Published:
         path = cache / f"{name}-{version}.parquet"
         if not path.exists():
             cache.mkdir(parents=True, exist_ok=True)
-            texts = pa.RecordBatchReader.from_batches(_SCHEMA, self._documents(places))
+            documents = self._documents(places)
+            first = list(islice(documents, 1))  # an error in it is ours: Arrow would hide it
+            texts = pa.RecordBatchReader.from_batches(_SCHEMA, chain(first, documents))
             dp_sips.write_tokens(texts, path, user="user", item=dp_sips.text.words("item"))
         return path
 

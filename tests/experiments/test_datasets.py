@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
@@ -218,7 +217,7 @@ def test_the_command_reports_every_set(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     put(folder, PUBLISHED["finance"][0])
-    pacsv.write_csv(pa.table({"author_id": ["a"], "text": [None]}), folder / "twcs.csv")
+    (folder / "twcs.csv").write_bytes(b"author_id,text\na,fine\nb,\xff\n")
     monkeypatch.setattr(datasets, "SYNTHETIC_USERS", 20)
     monkeypatch.setattr(sys, "argv", ["datasets.py", "--data", str(folder), "--cache", str(cache)])
     datasets.main()
@@ -229,5 +228,5 @@ def test_the_command_reports_every_set(
     assert set(blocks) == {d.name for d in datasets.DATASETS}
     assert f"counted   {datasets.Counts(2, 5, 5)}" in out
     assert "MISSING   imdb: download IMDB Dataset.csv of https://" in out
-    assert "PROBLEM   no rows are left" in out
+    assert "PROBLEM   " in out
     assert out.count("MISSING") == len(datasets.missing(folder))

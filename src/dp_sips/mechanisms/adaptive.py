@@ -171,7 +171,7 @@ def cells(levels: Sequence[float], sigma: float) -> float:
     ordered = sorted(levels)
     widths = [(b - a) / sigma for a, b in pairwise(ordered)]
     narrowest = min([1.0, *widths])
-    return 2 / (0.79 * narrowest * math.exp(-narrowest))
+    return 2 / (0.79 * narrowest * math.exp(-narrowest)) if narrowest > 0 else math.inf
 
 
 def _raise(factors: Floats, counts: Floats, norm: Floats) -> None:

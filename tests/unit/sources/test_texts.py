@@ -1,7 +1,6 @@
 """Columns of texts become words, whatever kind of table they are in."""
 
 from collections import Counter
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -122,12 +121,8 @@ def test_without_nltk(monkeypatch: pytest.MonkeyPatch) -> None:
         open_source(TABLE, user="u", item=words("i"))
 
 
-@dataclass(frozen=True)
-class SparksFeed(Feed):
-    frame: Any = None
-
-
 def test_spark_is_told_to_use_a_file() -> None:
-    feed = SparksFeed("the Spark data frame", TABLE.select(["u", "i"]).schema, (), lambda t: t)
+    schema = TABLE.select(["u", "i"]).schema
+    feed = Feed("the Spark data frame", schema, (), lambda t: t, frame=object())
     with pytest.raises(UsageError, match=r"Spark reads the Spark data frame.*dp-sips tokenize"):
         texts.tokenized(feed, {}, words("i"), Progress(show=False))
