@@ -110,7 +110,7 @@ def taken(look: SizeLook, numbers: tuple[int, int, int, int], looks: int) -> int
 class TestPrivacy:
     """The choice is ε_look-DP on the worst neighbours, and a variant with less noise is caught.
 
-    ε = 28, the largest, makes the look's ε 0.56. There are so many users that n and S are known
+    ε = 28, the largest, makes the look's ε 0.56. With four million users, n and S are known
     well, and D is where it decides with even odds. An interval misses with probability 1e-8.
     """
 
