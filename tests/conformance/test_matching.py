@@ -165,6 +165,16 @@ def test_everybody_votes_where_seats_suffice(any_engine: Any) -> None:
     assert sum(seated(any_engine, table(rows), (50, 0, 1)).values()) == 40
 
 
+def test_an_item_that_everybody_holds_is_full(any_engine: Any) -> None:
+    """Nobody is turned away from the other items, and those before it on lists would win all votes.
+
+    Of 1,800 users with 3 items each, 1,800 / (4 · 3²) = 50 ask it first.
+    """
+    rows = [(user, item) for user in range(1800) for item in (9999, 2 * user, 2 * user + 1)]
+    for seed in range(3):
+        assert max(seated(any_engine, table(rows), (14, 9, 3), seed=seed).values()) == 23
+
+
 def test_short_lists_go_first(any_engine: Any) -> None:
     """Who has only the item 1 keeps its seats; who has 23, too, goes on to it."""
     rows = [(user, 1) for user in range(6)] + [(user, 23) for user in range(3)]

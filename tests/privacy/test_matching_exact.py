@@ -25,7 +25,7 @@ EPSILON, DELTA = 1.0, 0.05
 ROUNDING = 1e-13
 ITEMS = 4
 Lists = list[list[int]]
-"""The users' items, in the order of their turns."""
+"""The users' items in bounding order, users in the order of their turns."""
 
 Votes = list[int]
 Rule = Callable[[Lists, tuple[int, int, int]], Votes]
@@ -33,10 +33,11 @@ Rule = Callable[[Lists, tuple[int, int, int]], Votes]
 
 
 def matched(lists: Lists, seating: tuple[int, int, int], items: int = ITEMS) -> Votes:
-    """Return the votes as the mechanism has them; users come in the order of their turns."""
+    """Return the votes as the mechanism has them; users whose first item is odd are loyal to it."""
     blocks: Any = {(i,): np.array([0, i + 1 << 56], dtype=np.uint64) for i in range(items)}
     sets: Any = [[(i,) for i in items] for items in lists]
-    loaded = ReferenceContributions(sets, [], blocks, pa.schema([]))
+    words = np.array([0 if mine[0] % 2 else 2**64 - 1 for mine in lists], dtype=np.uint64)
+    loaded = ReferenceContributions(sets, [], blocks, pa.schema([]), user_words=words)
     weights = loaded.settle(*seating, items)
     return [weights.get((item,), 0) // UNIT for item in range(items)]
 
@@ -52,7 +53,7 @@ class Neighbours:
     @classmethod
     def draw(cls, random: Any, items: int, users: int) -> "Neighbours":
         sizes = random.integers(1, items + 1, random.integers(1, users))
-        lists = [sorted(random.permutation(items)[:size].tolist()) for size in sizes]
+        lists = [random.permutation(items)[:size].tolist() for size in sizes]
         seating = (
             int(random.integers(1, 4)),
             int(random.integers(0, 2)),

@@ -12,7 +12,7 @@ import pyarrow as pa
 from dp_sips.engines.base import Engine
 from dp_sips.engines.encoding import PublicCounts, plain_type, public_counts, value_blocks
 from dp_sips.privacy import bounding
-from dp_sips.privacy.arrays import Blocks
+from dp_sips.privacy.arrays import Blocks, Words
 from dp_sips.privacy.blocks import combine
 from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.contributions import (
@@ -68,19 +68,37 @@ class ReferenceEngine(Engine):
                 people[user] = user_blocks[row]
         most = bounds.max_items if bounds.once else None
         users = list(people)
-        turns = [users[n] for n in bounding.turns(key, np.array(list(people.values())))]
+        people_blocks = np.array(list(people.values()), dtype=np.uint64).reshape(-1, 2)
+        order = bounding.turns(key, people_blocks)
+        turns = [users[n] for n in order]
+        user_words = bounding.user_words(key, people_blocks)[order]
         sets = [sorted(ranks[user], key=ranks[user].__getitem__)[:most] for user in turns]
         repeats = [times[user] for user in turns]
         return ReferenceContributions(
-            sets, repeats, blocks, source.item_schema, words=words, public=public
+            sets,
+            repeats,
+            blocks,
+            source.item_schema,
+            words=words,
+            user_words=user_words,
+            public=public,
         )
 
 
-def _requests(items: list[Item], turn: int, laps: int, spare: bool) -> Iterator[Any]:  # noqa: FBT001
+def _requests(
+    items: list[Item], first: list[Item], turn: int, laps: int, *, spare: bool
+) -> Iterator[Any]:
     """Yield the desks that a user asks, in order, each with the key by which it is seated."""
+    for item in first:
+        for at_spare in (False, True)[: 1 + spare]:
+            yield (item, at_spare), (laps + spare, len(items) + 1, turn)
     for left in range(laps + spare, 0, -1):
         for place, item in enumerate(items):
             yield (item, spare and left == 1), (left, len(items) - place, turn)
+
+
+def _nobody_loyal(users: int) -> Words:
+    return np.full(users, np.iinfo(np.uint64).max)
 
 
 class ReferenceContributions(Contributions):
@@ -94,12 +112,14 @@ class ReferenceContributions(Contributions):
         schema: pa.Schema,
         *,
         words: dict[Item, int] | None = None,
+        user_words: Words | None = None,
         public: PublicCounts | None = None,
     ) -> None:
         self._sets = sets
         self._times = times
         self._blocks = blocks
         self._words = words or {}
+        self._user_words = user_words if user_words is not None else _nobody_loyal(len(sets))
         self._public = public
         self._schema = schema
         self._evidence: dict[Item, float] = defaultdict(float)
@@ -174,8 +194,16 @@ class ReferenceContributions(Contributions):
     def settle(self, seats: int, spare: int, laps: int, max_items: int) -> dict[Item, int]:
         """Return how many users are seated at each item: deferred acceptance, as in matching.py."""
         places = self._places()
-        lists = [sorted(items[:max_items], key=places.__getitem__) for items in self._sets]
-        left = [_requests(items, turn, laps, spare > 0) for turn, items in enumerate(lists)]
+        counted = [items[:max_items] for items in self._sets]
+        lists = [sorted(items, key=places.__getitem__) for items in counted]
+        loyal = bounding.loyal(self._user_words, np.array([len(items) for items in counted]))
+        first = [
+            items[:1] if is_loyal else [] for items, is_loyal in zip(counted, loyal, strict=True)
+        ]
+        left = [
+            _requests(items, mine, turn, laps, spare=spare > 0)
+            for turn, (items, mine) in enumerate(zip(lists, first, strict=True))
+        ]
         seated: dict[tuple[Item, bool], list[tuple[int, int, int]]] = defaultdict(list)
         standing = list(range(len(lists)))
         while standing:

@@ -13,7 +13,8 @@ The turns of users, where a mechanism takes one user after the other, are a rank
 from bits of their own: an additional user leaves the order of the others as it was.
 
 Where users have lists, `precedence` orders their items: by what an item is and by public counts, in
-the same way for everyone, and independently of who is in the data.
+the same way for everyone, and independently of who is in the data. A few users are `loyal`: the
+first item in their bounding order comes first. Who is, depends on a user's own word and items.
 """
 
 from collections.abc import Mapping
@@ -24,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_sips.errors import UsageError
-from dp_sips.privacy.arrays import Blocks, Words
+from dp_sips.privacy.arrays import Blocks, Bools, Words
 from dp_sips.privacy.blocks import lengths
 from dp_sips.privacy.noise import Key, Purpose
 from dp_sips.validation import check_whole
@@ -84,6 +85,12 @@ def item_words(key: BoundingKey, blocks: Blocks) -> Words:
 def rank(users: Words, items: Words) -> Words:
     """Return the rank of each pair of a user's word and an item's word: low ranks count first."""
     return mix(users ^ items)
+
+
+def loyal(users: Words, sizes: NDArray[Any]) -> Bools:
+    """Return whether users are loyal to an item: of those with k > 1 items, about one in 4k."""
+    few = np.uint64(1 << 62) // np.maximum(sizes, 1).astype(np.uint64)
+    return np.asarray((sizes > 1) & (users < few))
 
 
 def turns(key: Key, users: Blocks) -> NDArray[np.uint32]:

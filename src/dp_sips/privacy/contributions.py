@@ -124,8 +124,9 @@ class Contributions(Protocol):
         """Return the number of users who are seated at each item, in units of 2^-UNIT_BITS.
 
         A user asks its items in the order of `bounding.precedence`, `laps` times over, for one of
-        their seats, then once for one of their spare seats; `mechanisms.matching` says who is
-        seated. The first `max_items` in bounding order count.
+        their seats, then once for one of their spare seats; before that, users who are
+        `bounding.loyal` ask their first item in bounding order for a seat and a spare seat.
+        `mechanisms.matching` says who is seated. The first `max_items` in bounding order count.
         """
 
     def decide(self, weights: Any, decide: Decide) -> Any:

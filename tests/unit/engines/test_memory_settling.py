@@ -9,28 +9,44 @@ from hypothesis import strategies as st
 
 from dp_sips.engines.memory import settling
 from dp_sips.engines.memory.matching import Items, Seating, Sets, arranged, settle
+from dp_sips.privacy import bounding
+from dp_sips.privacy.noise import Key
 
 ITEMS = 12
+BLOCKS = np.stack((np.arange(ITEMS), np.zeros(ITEMS)), axis=1).astype(np.uint64)
 sets_of_users = st.lists(
     st.lists(st.integers(0, ITEMS - 1), max_size=ITEMS, unique=True), min_size=1, max_size=30
 )
 
 
-def laid_out(lists: list[list[int]]) -> Sets:
+KEY = Key.for_tests(1)
+LOYAL, NOT_LOYAL = 7, 2**64 - 1
+"""Users' words."""
+
+
+def laid_out(lists: list[list[int]], words: list[int] | None = None) -> Sets:
     flat = np.array([item for items in lists for item in items], dtype=np.uint32)
     ends = np.cumsum([len(items) for items in lists]).astype(np.uint64)
-    return flat, ends
+    return Sets(flat, ends, np.array(words or [NOT_LOYAL] * len(lists), dtype=np.uint64))
 
 
 def items_of(lists: list[list[int]], words: Any) -> Items:
     holders = np.bincount(np.concatenate([[], *lists]).astype(np.int64), minlength=ITEMS)
-    blocks = np.stack((np.arange(ITEMS), np.zeros(ITEMS)), axis=1).astype(np.uint64)
-    return Items(np.array(words, dtype=np.uint64), holders.astype(np.uint64), blocks.__getitem__)
+    precedence = np.array(words, dtype=np.uint64)
+    return Items(precedence, holders.astype(np.uint64), BLOCKS.__getitem__, KEY)
+
+
+def first_of(items: list[int]) -> int:
+    """Return the item that comes first in the bounding order of loyal users."""
+    words = bounding.item_words(KEY, BLOCKS[items])
+    return items[int(bounding.rank(np.full(len(items), LOYAL, np.uint64), words).argmin())]
 
 
 def by_order(users: Any) -> Any:
     return np.arange(len(users), dtype=np.uint32)
 
+
+words_of_users = st.sampled_from([LOYAL, NOT_LOYAL])
 
 # Few words, so that many items tie; by block, which is their number.
 word_lists = st.lists(st.integers(0, 5).map(lambda n: 2 * n), min_size=ITEMS, max_size=ITEMS)
@@ -61,36 +77,51 @@ def test_lists_end_where_nobody_is_turned_away(
         assert made.sizes[user] == len(order)
 
 
-@given(sets_of_users, st.integers(1, 5), st.integers(0, 4), st.integers(1, 3))
-def test_seats(lists: list[list[int]], seats: int, spare: int, laps: int) -> None:
-    expected = in_python([sorted(items) for items in lists], seats, spare, laps)
+@given(sets_of_users, st.integers(1, 5), st.integers(0, 4), st.integers(1, 3), st.data())
+def test_seats(
+    lists: list[list[int]], seats: int, spare: int, laps: int, data: st.DataObject
+) -> None:
+    words = data.draw(st.lists(words_of_users, min_size=len(lists), max_size=len(lists)))
+    loyal = [word == LOYAL and len(items) > 1 for word, items in zip(words, lists, strict=True)]
+    expected = in_python(lists, loyal, seats, spare, laps)
     items = items_of(lists, 2 * np.arange(ITEMS))
     everyone = (0, len(lists))
     found = settle(
-        laid_out(lists), items, by_order, Seating(seats, spare, laps, ITEMS),
+        laid_out(lists, words), items, by_order, Seating(seats, spare, laps, ITEMS),
         lambda work: work(everyone),
     )  # fmt: skip
     assert (found >> np.uint64(30)).tolist() == expected
 
 
-def in_python(lists: list[list[int]], seats: int, spare: int, laps: int) -> list[int]:
+def requests_of(items: list[int], *, loyal: bool, spare: bool, laps: int) -> Any:
+    """Yield each desk that a user asks, with the negated key."""
+    if loyal:
+        for desk in [first_of(items), first_of(items) + ITEMS][: 1 + spare]:
+            yield desk, (0, -len(items) - 1)
+    for lap in range(laps + spare):
+        for place, item in enumerate(sorted(items)):
+            yield item + ITEMS * (lap == laps), (lap, place - len(items))
+
+
+def in_python(
+    lists: list[list[int]], loyal: list[bool], seats: int, spare: int, laps: int
+) -> list[int]:
     """Settle with heaps of negated keys, the last user first."""
     # Turns count among users who have contested items, which leaves their order as it is.
     seated: dict[int, list[tuple[int, int, int]]] = {}
     requests = [
-        iter([(lap, place) for lap in range(laps + (spare > 0)) for place in range(len(items))])
-        for items in lists
+        requests_of(items, loyal=first, spare=spare > 0, laps=laps)
+        for items, first in zip(lists, loyal, strict=True)
     ]
     standing = list(range(len(lists)))
     while standing:
         turn = standing.pop()
-        lap, place = next(requests[turn], (None, 0))
-        if lap is None:
+        desk, key = next(requests[turn], (None, (0, 0)))
+        if desk is None:
             continue
-        desk = lists[turn][place] + ITEMS * (lap == laps)
         heap = seated.setdefault(desk, [])
-        heapq.heappush(heap, (lap, place - len(lists[turn]), -turn))
-        if len(heap) > (spare if lap == laps else seats):
+        heapq.heappush(heap, (*key, -turn))
+        if len(heap) > (spare if desk >= ITEMS else seats):
             standing.append(-heapq.heappop(heap)[-1])
     return [len(seated.get(n, [])) + len(seated.get(n + ITEMS, [])) for n in range(ITEMS)]
 
@@ -104,6 +135,7 @@ def test_long_lists_are_sorted_as_short_ones() -> None:
         2 * np.arange(500, dtype=np.uint64),
         np.full(500, 3, np.uint64),
         lambda _: np.empty((0, 2), np.uint64),
+        KEY,
     )
     numbers, everyone = np.arange(500, dtype=np.uint32), (0, 3)
     made = arranged(sets, items, numbers, Seating(1, 0, 1, 500), lambda work: work(everyone))

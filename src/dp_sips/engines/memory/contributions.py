@@ -13,7 +13,7 @@ from dp_sips.engines.encoding import PublicCounts
 from dp_sips.engines.memory import folds, kernels, settling
 from dp_sips.engines.memory.allocator import give_memory_back
 from dp_sips.engines.memory.loading import UserSets, cuts
-from dp_sips.engines.memory.matching import Items, Seating, settle
+from dp_sips.engines.memory.matching import Items, Seating, Sets, settle
 from dp_sips.engines.memory.numbering import Column
 from dp_sips.engines.memory.weighing import add_split, counted, pieces
 from dp_sips.mechanisms.turns import SHAVE
@@ -218,9 +218,9 @@ class MemoryContributions(Contributions):
         self.order(max_items)
         most = min(max_items, self._longest)
         holders = self._added(np.ones(most + 1, dtype=np.uint64))
-        items = Items(self._precedence(), holders, self._items.blocks)
+        items = Items(self._precedence(), holders, self._items.blocks, self._key)
         seating = Seating(seats, spare, laps, most)
-        sets = self._sets.items, self._sets.ends
+        sets = Sets(self._sets.items, self._sets.ends, self._user_words())
         return settle(sets, items, self._turns_of, seating, self._for_shares)
 
     def _for_shares(self, work: Callable[[tuple[int, int]], None]) -> None:

@@ -5,7 +5,7 @@ ends at the first of them. The others are contested.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -14,15 +14,14 @@ from numpy.typing import NDArray
 from dp_sips.engines.memory import settling
 from dp_sips.engines.memory.numbering import Numbers
 from dp_sips.privacy import bounding
-from dp_sips.privacy.arrays import Blocks, Weights, Words
+from dp_sips.privacy.arrays import Blocks, Bools, Weights, Words
+from dp_sips.privacy.bounding import BoundingKey
 from dp_sips.privacy.weights import UNIT
 
 _CONTESTED: Final = np.uint64(1)
 _NO_BAR: Final = np.iinfo(np.uint64).max
+_LAST_RANK: Final = np.iinfo(np.uint64).max
 _LONG: Final = np.iinfo(np.uint16).max
-
-Sets = tuple[Numbers, NDArray[np.uint64]]
-"""Items, and where those of each user end: the items of user u are items[ends[u − 1] : ends[u]]."""
 
 ForShares = Callable[[Callable[[tuple[int, int]], None]], None]
 """Calls a function for shares of the users, first and stop, side by side."""
@@ -39,6 +38,21 @@ class Seating:
 
 
 @dataclass(frozen=True)
+class Sets:
+    """The users' sets.
+
+    Attributes:
+        items: Numbers of items.
+        ends: The items of user u are items[ends[u − 1] : ends[u]].
+        words: `bounding.user_words` of the users.
+    """
+
+    items: Numbers
+    ends: NDArray[np.uint64]
+    words: Words
+
+
+@dataclass(frozen=True)
 class Items:
     """What settling asks about items, by their numbers.
 
@@ -46,6 +60,7 @@ class Items:
         words: `bounding.precedence` of each; `settling.GONE` where an item is in nobody's set.
         holders: How many users hold each.
         blocks: Returns the blocks of some of them.
+        key: The key of bounding.
 
     An item is contested where it has more holders than seats.
     """
@@ -53,6 +68,7 @@ class Items:
     words: Words
     holders: NDArray[np.uint64]
     blocks: Callable[[NDArray[Any]], Blocks]
+    key: BoundingKey
 
 
 @dataclass(frozen=True)
@@ -63,6 +79,7 @@ class Lists:
         listed: Numbers of contested items.
         sizes: How long the whole lists are.
         lasts: The item at which a user's list ends, as nobody is turned away there.
+        loyal_to: The number of the contested item that a user asks before its list.
         tied: Whether words alone do not say where the list ends.
     """
 
@@ -72,13 +89,26 @@ class Lists:
     sizes: Numbers
     lasts: Numbers
     tied: NDArray[np.uint8]
+    loyal_to: Numbers
 
     @classmethod
     def empty(cls, users: int, pairs: int) -> "Lists":
         """Make room."""
         lengths, sizes, lasts = (np.empty(users, dtype=np.uint32) for _ in range(3))
         begins, tied = np.empty(users, dtype=np.uint64), np.empty(users, dtype=np.uint8)
-        return cls(np.empty(pairs, dtype=np.uint32), begins, lengths, sizes, lasts, tied)
+        listed = np.empty(pairs, dtype=np.uint32)
+        loyal_to = np.full(users, settling.NOWHERE, dtype=np.uint32)
+        return cls(listed, begins, lengths, sizes, lasts, tied, loyal_to)
+
+    def asking(self) -> Bools:
+        """Return which users ask contested items; the others are seated at their last at once."""
+        return np.asarray((self.lengths > 0) | (self.loyal_to != settling.NOWHERE))
+
+    def at_once(self) -> Numbers:
+        """Return the items at which users are seated at once, one for each of them."""
+        lasts = self.lasts[~self.asking()]
+        somewhere: Numbers = lasts[lasts != settling.NOWHERE]
+        return somewhere
 
 
 def settle(
@@ -99,8 +129,7 @@ def settle(
     lists = arranged(sets, items, numbers, seating, for_shares)
     weights = items.holders
     weights.fill(0)
-    at_once = (lists.lengths == 0) & (lists.lasts != settling.NOWHERE)
-    settling.count(lists.lasts[at_once], weights, UNIT)
+    settling.count(lists.at_once(), weights, UNIT)
     weights[desks] = seated(lists, turns, seating, len(desks), weights)
     return weights
 
@@ -115,21 +144,34 @@ def arranged(
     """Return the users' lists; `numbers` are the contested items' places among each other."""
     words, most = items.words, seating.max_items
     np.bitwise_or(words, _CONTESTED, out=words, where=items.holders > seating.seats)
-    lists = Lists.empty(users=len(sets[1]), pairs=len(sets[0]))
+    lists = Lists.empty(users=len(sets.ends), pairs=len(sets.items))
 
     def work(share: tuple[int, int]) -> None:
-        made = (getattr(lists, field.name) for field in fields(lists))
-        settling.arrange(*sets, words, numbers, most, *share, *made)
+        settling.arrange(
+            sets.items,
+            sets.ends,
+            words,
+            numbers,
+            most,
+            *share,
+            lists.listed,
+            lists.begins,
+            lists.lengths,
+            lists.sizes,
+            lists.lasts,
+            lists.tied,
+        )
 
     for_shares(work)
     for user in np.flatnonzero(lists.tied).tolist():
         _untie(lists, user, _counted(sets, user, words, most), items, numbers)
+    _put_first(lists, sets, items, numbers)
     return lists
 
 
 def _counted(sets: Sets, user: int, words: Words, max_items: int) -> Numbers:
-    items, ends = sets
-    mine = items[int(ends[user - 1]) if user else 0 : int(ends[user])]
+    begin = int(sets.ends[user - 1]) if user else 0
+    mine = sets.items[begin : int(sets.ends[user])]
     held: Numbers = mine[words[mine] != settling.GONE]
     return held[:max_items]
 
@@ -146,6 +188,33 @@ def _untie(lists: Lists, user: int, mine: Numbers, items: Items, numbers: Number
     lists.lasts[user] = mine[length] if len(free) else settling.NOWHERE
 
 
+def _put_first(lists: Lists, sets: Sets, items: Items, numbers: Numbers) -> None:
+    """Let loyal users begin with the first item in their bounding order."""
+    loyal = np.flatnonzero(bounding.loyal(sets.words, lists.sizes))
+    if not len(loyal):
+        return
+    firsts = _firsts(loyal, sets, items)
+    contested = items.words[firsts] & _CONTESTED == 1
+    lists.loyal_to[loyal[contested]] = numbers[firsts[contested]]
+    free = loyal[~contested]
+    lists.lengths[free], lists.lasts[free] = 0, firsts[~contested]
+
+
+def _firsts(users: NDArray[Any], sets: Sets, items: Items) -> Numbers:
+    """Return the items that come first in the bounding orders of some users."""
+    ends = sets.ends.astype(np.int64)
+    sizes = np.diff(ends, prepend=0)[users]
+    starts = np.cumsum(sizes) - sizes
+    places = np.repeat(ends[users] - sizes - starts, sizes) + np.arange(sizes.sum())
+    mine = sets.items[places]
+    item_words = bounding.item_words(items.key, items.blocks(mine))
+    ranks = bounding.rank(np.repeat(sets.words[users], sizes), item_words)
+    ranks[items.words[mine] == settling.GONE] = _LAST_RANK
+    least = np.flatnonzero(ranks == np.repeat(np.minimum.reduceat(ranks, starts), sizes))
+    firsts: Numbers = mine[least[np.searchsorted(least, starts)]]
+    return firsts
+
+
 def seated(
     lists: Lists,
     turns: Callable[[NDArray[Any]], Numbers],
@@ -154,7 +223,7 @@ def seated(
     weights: Weights,
 ) -> Weights:
     """Return the weights of contested items; votes of other users are added to `weights`."""
-    asking = np.flatnonzero(lists.lengths)
+    asking = np.flatnonzero(lists.asking())
     users = asking[turns(asking)].astype(np.uint32)
     counts = np.zeros(2 * desks, dtype=np.uint32)
     settling.settle(
@@ -163,6 +232,7 @@ def seated(
         lists.lengths,
         lists.sizes,
         lists.lasts,
+        lists.loyal_to,
         users,
         _schedule(lists.sizes[users]),
         seating.seats,

@@ -28,6 +28,7 @@ def settle(
     lengths: NDArray[uint32],
     sizes: NDArray[uint32],
     lasts: NDArray[uint32],
+    loyal_to: NDArray[uint32],
     users: NDArray[uint32],
     schedule: NDArray[uint32],
     seats: int,

@@ -158,6 +158,8 @@ cdef struct Person:
     uint32_t last
     uint32_t place
     uint32_t lap
+    uint32_t loyal_to
+    uint32_t offers
 
 
 cdef struct Hall:
@@ -176,8 +178,17 @@ cdef inline bint ask(
 ) noexcept nogil:
     """Make the next requests of one user, until a desk takes it; return whether one does."""
     cdef const uint32_t *items = listed + one.begin
+    cdef bint at_spare
     cdef uint32_t place = one.place
     cdef uint64_t head, first
+    while one.offers:
+        at_spare = hall.spare and one.offers == 1
+        desk[0] = one.loyal_to + at_spare * hall.desks
+        head = (<uint64_t>hall.rounds << LAP_SHIFT) | turn
+        key[0] = head | (<uint64_t>(one.size + 1) << LEFT_SHIFT)
+        one.offers -= 1
+        if key[0] < hall.bars[desk[0]]:
+            return True
     while one.lap < hall.rounds:
         head = (<uint64_t>(hall.rounds - one.lap) << LAP_SHIFT) | turn
         first = hall.desks if one.lap == hall.laps else 0
@@ -218,16 +229,16 @@ cdef inline bint seat(Hall *hall, uint64_t desk, uint64_t key, uint32_t *turn) n
 
 def settle(
     const uint32_t[::1] listed, const uint64_t[::1] begins, const uint32_t[::1] lengths,
-    const uint32_t[::1] sizes, const uint32_t[::1] lasts, const uint32_t[::1] users,
-    const uint32_t[::1] schedule, uint32_t seats, uint32_t spare, uint32_t laps,
+    const uint32_t[::1] sizes, const uint32_t[::1] lasts, const uint32_t[::1] loyal_to,
+    const uint32_t[::1] users, const uint32_t[::1] schedule, uint32_t seats, uint32_t spare, uint32_t laps,
     uint64_t[::1] keys, uint64_t[::1] bars, uint32_t[::1] seated, uint64_t[::1] weights,
     uint64_t unit,
 ):
     """Seat the users, whose turns are their places in `users`; they come in as `schedule` says.
 
     Desks 0 … n − 1 are the items' seats, n … 2n − 1 their spare seats: `keys` has room for all of
-    them, `bars` are the worst keys of desks that are full, and `seated` counts. Users who get to
-    their last item weigh a unit there.
+    them, `bars` are the worst keys of desks that are full, and `seated` counts. Loyal users first
+    ask for a seat and a spare seat at one item. Users who get to their last item weigh a unit there.
     """
     cdef Py_ssize_t i, count = users.shape[0]
     cdef uint32_t turn, user
@@ -248,6 +259,8 @@ def settle(
             people[i].begin, people[i].size = begins[user], sizes[user]
             people[i].length, people[i].last = lengths[user], lasts[user]
             people[i].place = people[i].lap = 0
+            people[i].loyal_to = loyal_to[user]
+            people[i].offers = 0 if loyal_to[user] == NO_ITEM else 1 + (spare > 0)
         for i in range(count):
             if i + 2 * NEXT < count:
                 DP_PREFETCH(&people[schedule[i + 2 * NEXT]])

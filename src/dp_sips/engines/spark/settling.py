@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dp_sips.engines.encoding import PublicCounts
 from dp_sips.engines.memory import settling
-from dp_sips.engines.memory.matching import Items, Lists, Seating, arranged, seated
+from dp_sips.engines.memory.matching import Items, Lists, Seating, Sets, arranged, seated
 from dp_sips.engines.spark.block_sets import NO_BLOCKS, BlockSet
 from dp_sips.engines.spark.chunks import Chunk, read_chunks
 from dp_sips.engines.spark.sums import Sums
@@ -109,10 +109,11 @@ class ListUp:
         places = self.contested.look_up(blocks)
         # All that matters of holders is whether they are too many.
         holders = np.where(places > 0, self.seating.seats + 1, 0).astype(np.uint64)
-        items = Items(words, holders, blocks.__getitem__)
-        sets = chunk.items, chunk.ends
+        items = Items(words, holders, blocks.__getitem__, self.order.key)
+        sets = Sets(chunk.items, chunk.ends, chunk.users[:, 0])
         numbers = (places - 1).astype(np.uint32)
-        return arranged(sets, items, numbers, self.seating, lambda work: work((0, len(chunk.ends))))
+        every = (0, len(chunk.ends))
+        return arranged(sets, items, numbers, self.seating, lambda work: work(every))
 
 
 def _columns(rows: list[tuple[int, bytes]]) -> tuple[pa.Array, pa.Array]:
@@ -122,22 +123,22 @@ def _columns(rows: list[tuple[int, bytes]]) -> tuple[pa.Array, pa.Array]:
 
 def _votes_at_once(lists: Lists, chunk: Chunk) -> Sums:
     """Return the votes of users who are seated at the first item that they ask."""
-    lasts = lists.lasts[(lists.lengths == 0) & (lists.lasts != settling.NOWHERE)]
-    users = np.bincount(lasts, minlength=len(chunk.blocks)).astype(np.uint64)
+    users = np.bincount(lists.at_once(), minlength=len(chunk.blocks)).astype(np.uint64)
     held = np.flatnonzero(users)
     return Sums.of_weights(chunk.blocks[held], users[held] * np.uint64(UNIT))
 
 
 def _packed(lists: Lists, chunk: Chunk) -> bytes:
     """Return the lists of the others."""
-    asking = np.flatnonzero(lists.lengths)
+    asking = np.flatnonzero(lists.asking())
     lengths, lasts = lists.lengths[asking], lists.lasts[asking]
     ends = np.cumsum(lengths, dtype=np.int64)
     places = np.repeat(lists.begins[asking].astype(np.int64) - (ends - lengths), lengths)
     listed = lists.listed[places + np.arange(len(places))]
     blocks = np.concatenate((chunk.blocks, _NO_LAST))
     last_blocks = blocks[np.where(lasts == settling.NOWHERE, len(chunk.blocks), lasts)]
-    numbers = (column.astype(np.uint64) for column in (lists.sizes[asking], lengths))
+    columns_of_users = (lists.sizes[asking], lengths, lists.loyal_to[asking])
+    numbers = (column.astype(np.uint64) for column in columns_of_users)
     even = np.append(listed, np.zeros(len(listed) % 2, dtype=np.uint32))
     columns = [*chunk.users[asking].T, *numbers, *last_blocks.T, even.view(np.uint64)]
     return pack([np.ascontiguousarray(column) for column in columns])
@@ -161,8 +162,8 @@ class Collected:
     def of(cls, batches: Iterable[pa.RecordBatch], key: WorkerKey) -> "Collected":
         """Read payloads of lists."""
         parts = [unpack(payload) for payload in payloads_of(batches)]
-        words, tags, sizes, lengths, low, high = (_joined(parts, n) for n in range(6))
-        listed = [_halves(part[6])[: int(part[3].sum())] for part in parts]
+        words, tags, sizes, lengths, loyal, low, high = (_joined(parts, n) for n in range(7))
+        listed = [_halves(part[7])[: int(part[3].sum())] for part in parts]
         lists = Lists(
             listed=np.concatenate([_NO_NUMBERS, *listed]),
             begins=np.cumsum(lengths) - lengths,
@@ -172,6 +173,7 @@ class Collected:
                 "u4"
             ),
             tied=np.zeros(len(sizes), dtype=np.uint8),
+            loyal_to=loyal.astype(np.uint32),
         )
         lasts = np.stack((low, high), axis=1)
         return cls(user_blocks(key, words, tags), lists, lasts)
