@@ -5,7 +5,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,10 @@ from scipy.stats import t as student
 
 import dp_sips
 from dp_sips.mechanisms.single import SingleRule
+from dp_sips.privacy.arrays import Floats, Integers
 from dp_sips.privacy.weights import UNIT
+
+_NEXT_TO_NOTHING: Final = 1e-15
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,45 @@ class Holders:
         """Return the share of pairs whose item was not released."""
         found = np.asarray(pc.is_in(self.items, value_set=released))
         return 1 - float(self.users[found].sum() / self.users.sum())
+
+
+def room(path: Path, level: float = 10.0) -> int:
+    """Return how many items a perfect allocation would lift to a level, found greedily.
+
+    Users spread weights of L2 norm 1 and know who holds what. From the most popular item on, each
+    holder gives in proportion to what it has left, relative to what its rarer items will ask for.
+    It is no bound: coins need less than the level of Gaussian noise.
+    """
+    pairs = pq.read_table(path, columns=["user", "item"]).group_by(["user", "item"]).aggregate([])
+    users, items = (_codes(pairs[name]) for name in ("user", "item"))
+    order, holders = np.argsort(items, kind="stable"), np.bincount(items)
+    ends, alike = np.cumsum(holders), np.where(holders < level, 0, 1 / holders**2)
+    left, asked = np.ones(users.max() + 1), np.bincount(users, weights=alike[items])
+    lifted = 0
+    for item in np.argsort(-holders, kind="stable")[: np.count_nonzero(alike)]:
+        mine = users[order[ends[item] - holders[item] : ends[item]]]
+        given = _given(np.sqrt(left[mine]), left[mine] / asked[mine], level)
+        asked[mine] = np.maximum(asked[mine] - alike[item], _NEXT_TO_NOTHING)
+        left[mine] = np.maximum(left[mine] - given**2, 0)
+        lifted += bool(given.any())
+    return lifted
+
+
+def _codes(column: pa.ChunkedArray) -> Integers:
+    codes = pc.dictionary_encode(column).combine_chunks().indices
+    return np.asarray(codes.to_numpy(), dtype=np.int64)
+
+
+def _given(most: Floats, shares: Floats, level: float) -> Floats:
+    """Return parts of a level in proportion to shares, up to `most`; zeros if all is too little."""
+    order = np.argsort(most / np.maximum(shares, _NEXT_TO_NOTHING))
+    before = np.cumsum(most[order]) - most[order]
+    if before[-1] + most[order[-1]] < level:
+        return np.zeros_like(most)
+    rest = np.cumsum(shares[order][::-1])[::-1]
+    scale = (level - before) / np.maximum(rest, _NEXT_TO_NOTHING)
+    first = np.argmax(scale * shares[order] <= most[order])
+    return np.asarray(np.minimum(most, scale[first] * shares))
 
 
 def items_released(data: Any, how: Mapping[str, Any], seed: int | None = None) -> int:

@@ -4,16 +4,17 @@
 
 Writes a Markdown table, the same as CSV, and prints as it goes. DIR holds Parquet files with the
 columns user and item. The paper's accounting is the paper's conversion of (ε, δ) to ρ. With --only,
-what else stands in --out's table stays. The ceiling is the sum over items of the optimal chance
-for users with one item each: no mechanism can release more. The missing mass of `auto` is the share
-of pairs whose item was not released, in per cent.
+what else stands in --out's table stays. The room is what a perfect allocation of weights would lift
+to a weight of 10. The ceiling is the sum over items of the optimal chance for users with one item
+each: no mechanism can release more. The missing mass of `auto` is the share of pairs whose item was
+not released, in per cent.
 """
 
 import argparse
 from pathlib import Path
 from typing import Any
 
-from measuring import Estimate, Holders, markdown, mean_items, read_csv, write_csv
+from measuring import Estimate, Holders, markdown, mean_items, read_csv, room, write_csv
 
 import dp_sips
 from dp_sips import Gw
@@ -42,7 +43,7 @@ CONTENDERS: dict[str, dict[str, Any]] = {
         )
     },
 }
-MEASURES = ("ceiling", "auto: missing mass, %")
+MEASURES = ("room", "ceiling", "auto: missing mass, %")
 
 
 def main() -> None:
@@ -80,10 +81,11 @@ def main() -> None:
 
 
 def _measures(path: Path) -> dict[str, Estimate]:
-    """Return the ceiling, and the missing mass of one release by `auto`."""
+    """Return the room, the ceiling, and the missing mass of one release by `auto`."""
     holders = Holders.of(path)
     auto = dp_sips.select_partitions(path, user="user", item="item", epsilon=EPSILON, delta=DELTA)
-    values = holders.ceiling(EPSILON, DELTA), 100 * holders.missing_mass(auto.items["item"])
+    missing = 100 * holders.missing_mass(auto.items["item"])
+    values = room(path), holders.ceiling(EPSILON, DELTA), missing
     return {name: Estimate.mean([value]) for name, value in zip(MEASURES, values, strict=True)}
 
 

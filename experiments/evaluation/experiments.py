@@ -97,6 +97,9 @@ EXPERIMENTS: dict[str, Callable[[Evaluation], None]] = {
         "max_items", "max_items", lambda e: yields.against_max_items(e.sources, e.scale)
     ),
     "rounds": _saved("rounds", "rounds", lambda e: yields.against_rounds(e.sources, e.scale)),
+    "iterated": _saved(
+        "iterated", "iterations", lambda e: yields.against_iterations(e.sources, e.scale)
+    ),
     "users": _saved("users", "users", lambda e: runtimes.against_users(e.scale, e.cache)),
     "cores": _saved("cores", "cores", lambda e: runtimes.against_cores(e.sources, e.scale)),
     "workers": _saved("workers", "workers", lambda e: runtimes.against_workers(e.scale, e.cache)),

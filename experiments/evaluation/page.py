@@ -86,6 +86,7 @@ def _body(results: Results) -> Iterator[str]:
     yield from _accuracy(results)
     yield from _figures(results, "epsilon", "delta", "ratio", "max_items")
     yield from _rounds(results)
+    yield from _iterated(results)
     yield from _figures(results, "users", "cores", "workers")
     yield from _drawings(results)
     yield from _conversions(results)
@@ -252,6 +253,24 @@ def _rounds(results: Results) -> Iterator[str]:
             [
                 [number(f"{p.x:.0f}"), number(str(p.estimate)), number(f"{theirs:,}")]
                 for p, theirs in zip(points, printed.ROUNDS.values(), strict=False)
+            ],
+        )
+
+
+def _iterated(results: Results) -> Iterator[str]:
+    points = results.points("iterated")
+    yield heading(3, "Iterating DPSU")
+    if points:
+        yield paragraph(
+            "DPSU's yield where it runs once, or two or three times on what is not released yet, "
+            "with ρ = 0.1 and δ = 1e-5 in all, shared out as in SIPS (r = 1/3), and Δ0 = 100."
+        )
+        runs = sorted({p.x for p in points})
+        yield table(
+            ["data", *(f"{n:.0f}" for n in runs)],
+            [
+                [data, *(number(str(p.estimate)) for p in results.points("iterated", data))]
+                for data in dict.fromkeys(p.data for p in points)
             ],
         )
 

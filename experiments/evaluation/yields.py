@@ -7,7 +7,7 @@ from typing import Final
 
 from measuring import mean_items
 
-from evaluation import printed
+from evaluation import iterated, printed
 from evaluation.contenders import How, accuracy_contenders, contenders, sips
 from evaluation.points import Point
 from evaluation.printed import MAIN, Setting
@@ -16,6 +16,7 @@ from evaluation.sources import Source, choose, without_repeats
 
 RATIOS: Final = (0.05, 0.1, 0.2, 1 / 3, 0.4, 0.6, 0.8, 1.0)
 MAX_ITEMS: Final = (5, 10, 25, 50, 100, 150, 200, 300)
+ITERATIONS: Final = (1, 2, 3)
 PARAMETERS_ON: Final = ("reddit", "finance", "imdb", "wikipedia", "jeopardy")
 """Where r and Δ0 are varied: four of the paper's five, and more short texts instead of Twitter."""
 
@@ -62,6 +63,14 @@ def against_rounds(sources: list[Source], scale: Scale) -> Iterator[Point]:
         for rounds in printed.ROUNDS:
             how = sips(rounds=rounds, max_items=50)
             yield _point(source, "SIPS", rounds, how, scale)
+
+
+def against_iterations(sources: list[Source], scale: Scale) -> Iterator[Point]:
+    """DPSU against how often it runs, on what it has not released yet."""
+    for source in choose(sources, *PARAMETERS_ON):
+        for rounds in ITERATIONS:
+            items = iterated.mean_items(source.path, rounds, scale.seeds)
+            yield Point(source.name, "DPSU", rounds, items)
 
 
 def _at(setting: Setting, x: float, sources: Sequence[Source], scale: Scale) -> Iterator[Point]:

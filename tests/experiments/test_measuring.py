@@ -4,7 +4,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 
@@ -51,3 +53,23 @@ def test_tables_show_what_did_not_run(measuring: Any, tmp_path: Path) -> None:
     lines = (tmp_path / "x.csv").read_text().splitlines()
     assert lines[0] == "data,mechanism,mean,half_interval,runs"
     assert lines[-1] == "jam,b,2,1.0,5"
+
+
+class TestRoom:
+    def test_parts_of_a_level(self, measuring: Any) -> None:
+        random = np.random.default_rng(1)
+        for _ in range(300):
+            most, shares = random.uniform(0, 2, (2, int(random.integers(1, 40))))
+            level = random.uniform(0, 1.2) * most.sum()
+            given = measuring._given(most, shares, level)
+            assert (given <= most).all()
+            assert given.sum() == pytest.approx(level if level <= most.sum() else 0)
+
+    def test_by_hand(self, measuring: Any, tmp_path: Path) -> None:
+        """Ten people lift their only item to 10, 210 lift both of theirs, and nine are too few."""
+        rows = [(user, "a") for user in range(10)]
+        rows += [(user, item) for user in range(10, 220) for item in ("b", "c")]
+        rows += [(user, "d") for user in range(300, 309)]
+        table = pa.table({"user": [user for user, _ in rows], "item": [item for _, item in rows]})
+        pq.write_table(table, tmp_path / "pairs.parquet")
+        assert measuring.room(tmp_path / "pairs.parquet") == 3

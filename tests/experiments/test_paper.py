@@ -16,7 +16,7 @@ from dp_sips.mechanisms import MECHANISMS
 
 ROOT = Path(__file__).parents[2]
 NUMBERS = (
-    "datasets", "conversions", "accuracy", "epsilon", "delta", "ratio", "max_items", "rounds",
+    "datasets", "conversions", "accuracy", "epsilon", "delta", "ratio", "max_items", "rounds", "iterated",
     "users", "cores",
 )  # fmt: skip
 FIGURES = (
@@ -147,6 +147,8 @@ class TestClaims:
             ("_near_best", {0.1: 10.0, 0.2: 9.6, 0.4: 9.4}, False),
             ("_more_rounds", {1: 5.0, 3: 10.0, 10: 10.5}, True),
             ("_more_rounds", {1: 5.0, 3: 10.0, 10: 9.5}, False),
+            ("_no_boost", {1: 10.0, 2: 9.0, 3: 10.1}, True),
+            ("_no_boost", {1: 10.0, 2: 10.2, 3: 9.0}, False),
         ],
     )
     def test_curves(self, judge: str, curve: dict[float, float], holds: bool) -> None:  # noqa: FBT001
