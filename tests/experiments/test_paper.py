@@ -16,8 +16,8 @@ from dp_sips.mechanisms import MECHANISMS
 
 ROOT = Path(__file__).parents[2]
 NUMBERS = (
-    "datasets", "conversions", "accuracy", "epsilon", "delta", "ratio", "max_items", "rounds", "iterated",
-    "users", "cores",
+    "datasets", "conversions", "accuracy", "epsilon", "delta", "ratio", "max_items", "rounds",
+    "iterated", "users", "cores",
 )  # fmt: skip
 FIGURES = (
     "epsilon", "delta", "ratio", "max_items", "users", "cores", "histograms", "parallelism",
@@ -147,7 +147,7 @@ class TestClaims:
             ("_near_best", {0.1: 10.0, 0.2: 9.6, 0.4: 9.4}, False),
             ("_more_rounds", {1: 5.0, 3: 10.0, 10: 10.5}, True),
             ("_more_rounds", {1: 5.0, 3: 10.0, 10: 9.5}, False),
-            ("_no_boost", {1: 10.0, 2: 9.0, 3: 10.1}, True),
+            ("_no_boost", {1: 10.0, 2: 9.0, 3: 10.05}, True),
             ("_no_boost", {1: 10.0, 2: 10.2, 3: 9.0}, False),
         ],
     )
