@@ -168,7 +168,7 @@ def test_everybody_votes_where_seats_suffice(any_engine: Any) -> None:
 def test_an_item_that_everybody_holds_is_full(any_engine: Any) -> None:
     """Nobody is turned away from the other items, and those before it on lists would win all votes.
 
-    Of 1,800 users with 3 items each, 1,800 / (4 · 3²) = 50 ask it first.
+    Of 1,800 users with 3 items each, 1,800 / (2 · 3²) = 100 ask it first.
     """
     rows = [(user, item) for user in range(1800) for item in (9999, 2 * user, 2 * user + 1)]
     for seed in range(3):

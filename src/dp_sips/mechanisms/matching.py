@@ -19,9 +19,9 @@ and the least key is the best: users who can ask few others are seated first. Tu
 random order (bounding.turns), so that no two keys are the same; only comparisons of them matter.
 
 All lists have the same order, so that votes meet. It would leave out an item that everybody holds,
-if it comes after items that nobody else has, as those turn nobody away. Therefore one user in 4k,
-of those with k > 1 items, is loyal (bounding.loyal): N holders with k items each send about N/4k²
-votes to an item, wherever it stands on their lists. This costs about 1 % of the items.
+if it comes after items that nobody else has, as those turn nobody away. Therefore one user in 2k,
+of those with k > 1 items, is loyal (bounding.loyal): N holders with k items each send about N/2k²
+votes to an item, wherever it stands on their lists. This costs 0.5 % to 3 % of the items.
 
 Guarantee: (ε, δ)-DP, with all of ε and δ for the coins. By the theorem below, an additional user
 changes H at one item at most, and by one. Given H, coins are independent, and π is made for such a
@@ -185,7 +185,7 @@ class Matching:
             "of its seated users alone, the highest that the promise allows: at least\n"
             f"one half with {step.coin.median:.0f} users or more. If votes run out, items that\n"
             "many people hold can be missing, but hardly ever those with more than\n"
-            f"{4 * (step.seats + step.spare)} · k² holders who have k items each."
+            f"{2 * (step.seats + step.spare)} · k² holders who have k items each."
         )
 
 

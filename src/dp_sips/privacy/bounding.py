@@ -88,8 +88,8 @@ def rank(users: Words, items: Words) -> Words:
 
 
 def loyal(users: Words, sizes: NDArray[Any]) -> Bools:
-    """Return whether users are loyal to an item: of those with k > 1 items, about one in 4k."""
-    few = np.uint64(1 << 62) // np.maximum(sizes, 1).astype(np.uint64)
+    """Return whether users are loyal to an item: of those with k > 1 items, about one in 2k."""
+    few = np.uint64(1 << 63) // np.maximum(sizes, 1).astype(np.uint64)
     return np.asarray((sizes > 1) & (users < few))
 
 
