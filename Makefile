@@ -1,4 +1,4 @@
-# All commands set up what they need in .venv: make demo, make test, make paper.
+# All commands set up what they need in .venv: make demo, make test, make docs, make paper.
 
 PYTHON ?= python3
 VENV := .venv
@@ -7,7 +7,7 @@ STAMP := $(VENV)/installed
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint bench paper clean
+.PHONY: demo test lint bench docs paper clean
 
 demo: $(STAMP)
 	$(BIN)/dp-sips demo
@@ -23,6 +23,10 @@ lint: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/against_duckdb.py
+
+docs: $(STAMP)
+	$(BIN)/sphinx-build -W --keep-going -q docs build/site
+	@echo build/site/index.html
 
 # The paper's evaluation: make paper DATA=DIR, or make paper QUICK=1 on generated data alone.
 OUT ?= $(if $(QUICK),build/paper,docs/paper)

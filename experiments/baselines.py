@@ -37,6 +37,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="where to write .md")
     options = parser.parse_args()
     lines = [
+        "# The baselines, beside their authors' code\n",
         f"Items released, means of {options.runs} runs ± 95 % interval, beside the known figure.\n",
         "Known are those of the authors' code on the same files, as this project was given them;",
         "for MAD2R, the figure in its paper (Chen et al. 2025).\n",

@@ -27,6 +27,14 @@ from dp_sips.sources import open_source
 _MUCH = 2
 """Per cent."""
 
+_TITLE = """\
+# How `auto` chooses
+
+For each data set and budget: how long lists are, as the look sees it (s), what matching releases on
+average, what cumulative evidence releases, the look's proxy for that, how often 1,000 looks take
+matching, and what share of the better one's items the choice loses (`experiments/choice.py`).
+"""
+
 BUDGETS = ((1.765, 4.96e-5), (1.0, 1e-5), (1.0, 1e-6), (0.5, 1e-6), (4.0, 1e-8))
 LOOKS = 1000
 
@@ -121,7 +129,7 @@ def main() -> None:
     )
     print(lines[-1])
     if options.out:
-        options.out.with_suffix(".md").write_text("\n".join(lines) + "\n")
+        options.out.with_suffix(".md").write_text("\n".join((_TITLE, *lines)) + "\n")
 
 
 if __name__ == "__main__":

@@ -76,7 +76,7 @@ def main() -> None:
     )
     print(table)
     if options.out:
-        options.out.with_suffix(".md").write_text(table)
+        options.out.with_suffix(".md").write_text(f"# Items released\n\n{table}")
         write_csv(options.out.with_suffix(".csv"), rows)
 
 

@@ -1,4 +1,4 @@
-"""Every example in the README and in docs/ runs."""
+"""Every example in the README and in docs/ runs, and prints what the page says."""
 
 import re
 import shlex
@@ -17,7 +17,7 @@ PAGES = sorted(
 
 
 def fenced(page: Path) -> list[tuple[str, str]]:
-    return re.findall(r"(?ms)^```(python|console)\n(.*?)^```", page.read_text())
+    return re.findall(r"(?ms)^```(python|console|text)\n(.*?)^```", page.read_text())
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -27,6 +27,10 @@ def test_examples_run_in_order(
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     for kind, text in fenced(page):
+        if kind == "text":
+            assert capsys.readouterr().out == text
+            continue
+        capsys.readouterr()
         if kind == "python":
             exec(compile(text, page.name, "exec"), names)  # noqa: S102 (our own pages)
         else:
