@@ -13,6 +13,7 @@ from dp_sips.privacy.arrays import Blocks, Bools, Words
 from dp_sips.privacy.blocks import NULL, bytes_blocks, combine, integer_blocks
 from dp_sips.privacy.noise import Key, Purpose, Scrambler
 from dp_sips.sources import Source
+from dp_sips.sources.flat import as_arrow, flat
 
 PublicCounts = Callable[[Blocks], NDArray[np.uint32]]
 """The public frequency of each item, by its block."""
@@ -59,20 +60,6 @@ def integer_words(values: pa.Array) -> Words:
     return flat(values).astype(np.int64, copy=False).view(np.uint64)
 
 
-def flat(integers: pa.Array) -> NDArray[Any]:
-    """Return an Arrow array of integers without nulls as a numpy array, without a copy.
-
-    Arrow's own to_numpy imports pandas where that is installed, which takes half a second.
-    """
-    kind = "i" if pa.types.is_signed_integer(integers.type) else "u"
-    dtype = np.dtype(f"{kind}{integers.type.bit_width // 8}")
-    if not len(integers):
-        return np.empty(0, dtype)
-    return np.frombuffer(
-        integers.buffers()[1], dtype, len(integers), integers.offset * dtype.itemsize
-    )
-
-
 def _is_null(values: pa.Array) -> Bools:
     return flat(pc.is_null(values).cast(pa.uint8())).view(np.bool_)
 
@@ -82,11 +69,11 @@ def integers_from_words(words: Words, kind: pa.DataType) -> pa.Array:
     if pa.types.is_dictionary(kind):
         return integers_from_words(words, kind.value_type)
     if pa.types.is_boolean(kind):
-        return pa.array(words.astype(np.uint8)).cast(kind)
+        return as_arrow(words.astype(np.uint8)).cast(kind)
     signed = pa.types.is_integer(kind) and not pa.types.is_unsigned_integer(kind)
     numbers = words.view(np.int64) if signed or pa.types.is_temporal(kind) else words
     storage = np.dtype(f"{numbers.dtype.kind}{kind.bit_width // 8}")
-    return pa.array(numbers.astype(storage)).view(kind)
+    return as_arrow(numbers.astype(storage)).view(kind)
 
 
 def _bytes_of(values: pa.Array) -> tuple[Any, Any, Any]:
