@@ -31,7 +31,7 @@ def value_blocks(values: pa.Array, scrambler: Scrambler) -> Blocks:
     else:
         blocks = bytes_blocks(*_bytes_of(values), scrambler)
     if values.null_count:
-        blocks[_is_null(values)] = (0, NULL)
+        blocks[is_null(values)] = (0, NULL)
     return blocks
 
 
@@ -60,7 +60,8 @@ def integer_words(values: pa.Array) -> Words:
     return flat(values).astype(np.int64, copy=False).view(np.uint64)
 
 
-def _is_null(values: pa.Array) -> Bools:
+def is_null(values: pa.Array) -> Bools:
+    """Say which values are null."""
     return flat(pc.is_null(values).cast(pa.uint8())).view(np.bool_)
 
 
@@ -76,11 +77,17 @@ def integers_from_words(words: Words, kind: pa.DataType) -> pa.Array:
     return as_arrow(numbers.astype(storage)).view(kind)
 
 
-def _bytes_of(values: pa.Array) -> tuple[Any, Any, Any]:
-    """Return a buffer of bytes and where in it each value starts, and how long it is."""
+def as_bytes(values: pa.Array) -> pa.Array:
+    """Return values, numbers aside, in a type of text or bytes with offsets."""
     if pa.types.is_decimal(values.type):
         values = values.view(pa.binary(values.type.byte_width))
-    values = values.cast(pa.large_binary())
+    fixed = pa.types.is_fixed_size_binary(values.type)
+    return values.cast(pa.large_binary()) if fixed else values
+
+
+def _bytes_of(values: pa.Array) -> tuple[Any, Any, Any]:
+    """Return a buffer of bytes and where in it each value starts, and how long it is."""
+    values = as_bytes(values).cast(pa.large_binary())
     offsets = np.frombuffer(values.buffers()[1], dtype=np.int64)
     offsets = offsets[values.offset : values.offset + len(values) + 1]
     buffer = values.buffers()[2]
@@ -88,7 +95,7 @@ def _bytes_of(values: pa.Array) -> tuple[Any, Any, Any]:
     data = np.concatenate((data, np.zeros(16, dtype=np.uint8)))
     lengths = np.diff(offsets)
     if values.null_count:
-        lengths = np.where(_is_null(values), 0, lengths)
+        lengths = np.where(is_null(values), 0, lengths)
     return data, offsets[:-1], lengths
 
 

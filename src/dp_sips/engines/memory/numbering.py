@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dp_sips.engines import encoding
 from dp_sips.engines.memory import kernels
+from dp_sips.engines.memory.hashing import value_blocks
 from dp_sips.privacy.arrays import Blocks, Words
 from dp_sips.privacy.blocks import combine, integer_blocks
 from dp_sips.privacy.noise import Scrambler
@@ -146,7 +147,7 @@ class BlockColumn:
     def number(self, arrays: Sequence[pa.Array]) -> Numbers:
         array = arrays[0]
         if not pa.types.is_dictionary(array.type):
-            array = array.dictionary_encode()
+            return self._number_new(array)
         entries = self._number_entries(array.dictionary)
         if array.null_count:
             null = self._number_new(pa.nulls(1, array.dictionary.type))
@@ -164,7 +165,7 @@ class BlockColumn:
         return self._seen[1]
 
     def _number_new(self, values: pa.Array) -> Numbers:
-        numbers, firsts = self._table.number(encoding.value_blocks(values, self._scrambler))
+        numbers, firsts = self._table.number(value_blocks(values, self._scrambler))
         for chunks, rows in zip(self._chunks, firsts, strict=True):
             chunks.append(values.take(as_arrow(rows)))
         return numbers
