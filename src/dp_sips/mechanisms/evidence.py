@@ -156,6 +156,10 @@ class Schedule:
         quantiles[-1] = quantile
         return np.asarray(self.margin + quantiles * self.deviations(rho))
 
+    def quantile(self, rho: float, threshold: float) -> float:
+        """Return the last quantile where T_I is given."""
+        return (threshold - self.margin) / float(self.deviations(rho)[-1])
+
 
 @lru_cache
 def claim_chances(schedule: Schedule) -> Floats:
@@ -283,13 +287,17 @@ def calibrate_evidence(
     """
     bound = joint_bound(schedule, max_items)
     best: tuple[float, Floats] | None = None
-    for part in NOISE_PARTS:
+    for part in reversed(NOISE_PARTS):  # mostly, the last is the best
         rho = largest_rho(epsilon, part * delta)
         noise = bound.noise(epsilon, rho)
         if float(noise.max()) >= delta:
             continue
-        thresholds = _lowest(rho, delta, noise, bound)
-        if best is None or thresholds[-1] < best[1][-1]:
+        excess = _excess(rho, delta, noise, bound)
+        # Thresholds as low as the best so far would spend too much: no need to search.
+        if best is not None and excess(schedule.quantile(rho, float(best[1][-1]))) > 0:
+            continue
+        thresholds = schedule.thresholds(rho, _least(excess))
+        if best is None or thresholds[-1] <= best[1][-1]:
             best = rho, thresholds
     assert best is not None
     return best
@@ -302,20 +310,23 @@ NOISE_PARTS: Final = (0.75, 0.85, 0.92, 0.96, 0.985)
 def calibrate_evidence_rho(rho: float, delta: float, schedule: Schedule, max_items: int) -> Floats:
     """Return the lowest thresholds that are δ-approximate ρ-zCDP."""
     bound = joint_bound(schedule, max_items)
-    return _lowest(rho, delta, np.zeros(len(bound.starts)), bound)
+    excess = _excess(rho, delta, np.zeros(len(bound.starts)), bound)
+    return schedule.thresholds(rho, _least(excess))
 
 
-def _lowest(rho: float, delta: float, noise: Floats, bound: JointBound) -> Floats:
-    """Return the lowest thresholds with D(t) + noise(t) ≤ δ for all t."""
-    schedule = bound.schedule
+def _excess(rho: float, delta: float, noise: Floats, bound: JointBound) -> Callable[[float], float]:
+    """Return by how much D(t) + noise(t) is above δ, at its worst t, for each last quantile.
+
+    Guarantee: not above 0 where D(t) + noise(t) ≤ δ for all t, and falling.
+    """
     left = (delta - noise) / _UPWARDS
 
     def excess(quantile: float) -> float:
         """Return the logarithm of the largest D(t) in units of what may be spent on it."""
-        used = bound.release(rho, schedule.thresholds(rho, quantile)) / left
+        used = bound.release(rho, bound.schedule.thresholds(rho, quantile)) / left
         return math.log(max(float(used.max()), 1e-300))
 
-    return schedule.thresholds(rho, _least(excess))
+    return excess
 
 
 def _least(excess: Callable[[float], float]) -> float:
