@@ -369,24 +369,24 @@ def _claim_quantiles(schedule: Schedule, needed: Integers) -> dict[int, Floats]:
     chances = claim_chances(schedule)
     lefts = _QUANTILES[:-1] * (1 - 1e-9)
     most = int(needed.max())
-    sums = np.zeros((len(chances), WHOLE_CLAIM * most + 1))
-    sums[:, 0] = 1.0
+    sums = np.ones((len(chances), 1))
     wanted, found = set(needed.tolist()), {}
     for n in range(most + 1):
         if n in wanted:
-            below = np.cumsum(sums[:, : WHOLE_CLAIM * n + 1], axis=1) * _UPWARDS
+            below = np.cumsum(sums, axis=1) * _UPWARDS
             found[n] = np.stack([np.searchsorted(row, lefts) for row in below]) / WHOLE_CLAIM
             np.minimum(found[n], n, out=found[n])
         if n < most:
-            sums = _one_more(sums, chances, WHOLE_CLAIM * n + 1)
+            sums = _one_more(sums, chances)
     return found
 
 
-def _one_more(sums: Floats, chances: Floats, length: int) -> Floats:
-    """Return the law of a sum and one more claim; the sum's first `length` values are possible."""
-    more = np.zeros_like(sums)
+def _one_more(sums: Floats, chances: Floats) -> Floats:
+    """Return the law of a sum and one more claim."""
+    count, length = sums.shape
+    more = np.zeros((count, length + WHOLE_CLAIM))
     for claim, chance in zip(CLAIMS, chances.T, strict=True):
-        more[:, claim : claim + length] += sums[:, :length] * chance[:, None]
+        more[:, claim : claim + length] += sums * chance[:, None]
     return more
 
 

@@ -34,7 +34,7 @@ from dp_sips.privacy.contributions import (
 from dp_sips.privacy.noise import Key
 from dp_sips.privacy.weights import UNIT_BITS, WHOLE_CLAIM, weight_table
 
-_PIECE: Final = 1 << 15
+_PIECE: Final = 1 << 16
 """Items that are decided about at a time: enough for numpy, little enough for the cache."""
 
 _MOST_OF_THEM: Final = 0.8

