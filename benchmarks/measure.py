@@ -16,9 +16,10 @@ from dp_sips.synthetic import write_synthetic
 
 @dataclass(frozen=True)
 class Measured:
-    """One call: wall-clock seconds, peak memory of its process, and what it returned."""
+    """One call: its time by the clock and on all cores, peak memory, and what it returned."""
 
     seconds: float
+    cpu_seconds: float
     peak_mb: float
     result: Any
 
@@ -47,6 +48,7 @@ def contest(calls: Mapping[str, Callable[[], Measured]], repeats: int) -> dict[s
     return {
         name: Measured(
             statistics.median(run.seconds for run in done),
+            statistics.median(run.cpu_seconds for run in done),
             max(run.peak_mb for run in done),
             done[-1].result,
         )
@@ -66,8 +68,8 @@ def _work(
     sender: Connection, call: Callable[..., Callable[[], Any]], args: tuple[Any, ...]
 ) -> None:
     ready = call(*args)
-    start = time.perf_counter()
+    start, cpu_start = time.perf_counter(), time.process_time()
     result = ready()
-    seconds = time.perf_counter() - start
+    seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu_start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    sender.send(Measured(seconds, peak, result))
+    sender.send(Measured(seconds, cpu_seconds, peak, result))

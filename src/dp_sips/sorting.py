@@ -4,6 +4,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dp_sips.engines.encoding import integer_words, is_integer_like
+from dp_sips.sources.flat import as_arrow
 
 
 def sorted_items(items: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -26,7 +27,9 @@ def _sortable(column: pa.ChunkedArray) -> pa.Array:
     values = column.combine_chunks()
     if pa.types.is_unsigned_integer(values.type) or not is_integer_like(values.type):
         return values
-    numbers = pa.array(integer_words(values).view("int64"))
+    numbers = as_arrow(integer_words(values).view("int64"))
+    if not values.null_count:
+        return numbers
     return pc.if_else(pc.is_valid(values), numbers, pa.scalar(None, pa.int64()))
 
 

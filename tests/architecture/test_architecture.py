@@ -37,7 +37,7 @@ ALLOWED: dict[str, set[str]] = {
     "plan": {"errors", "mechanisms", "privacy", "validation"},
     "selection": {"plan", "privacy"},
     "engines": {"errors", "mechanisms", "privacy", "progress", "room", "sources", "validation"},
-    "sorting": {"engines"},
+    "sorting": {"engines", "sources"},
     "select": {
         "engines", "errors", "mechanisms", "plan", "privacy", "progress", "room", "selection",
         "sorting", "sources", "text", "validation",

@@ -13,6 +13,7 @@ from dp_sips.privacy.arrays import Blocks, Bools, Words
 from dp_sips.privacy.blocks import NULL, bytes_blocks, combine, integer_blocks
 from dp_sips.privacy.noise import Key, Purpose, Scrambler
 from dp_sips.sources import Source
+from dp_sips.sources.flat import as_arrow, flat
 
 PublicCounts = Callable[[Blocks], NDArray[np.uint32]]
 """The public frequency of each item, by its block."""
@@ -30,7 +31,7 @@ def value_blocks(values: pa.Array, scrambler: Scrambler) -> Blocks:
     else:
         blocks = bytes_blocks(*_bytes_of(values), scrambler)
     if values.null_count:
-        blocks[_is_null(values)] = (0, NULL)
+        blocks[is_null(values)] = (0, NULL)
     return blocks
 
 
@@ -59,21 +60,8 @@ def integer_words(values: pa.Array) -> Words:
     return flat(values).astype(np.int64, copy=False).view(np.uint64)
 
 
-def flat(integers: pa.Array) -> NDArray[Any]:
-    """Return an Arrow array of integers without nulls as a numpy array, without a copy.
-
-    Arrow's own to_numpy imports pandas where that is installed, which takes half a second.
-    """
-    kind = "i" if pa.types.is_signed_integer(integers.type) else "u"
-    dtype = np.dtype(f"{kind}{integers.type.bit_width // 8}")
-    if not len(integers):
-        return np.empty(0, dtype)
-    return np.frombuffer(
-        integers.buffers()[1], dtype, len(integers), integers.offset * dtype.itemsize
-    )
-
-
-def _is_null(values: pa.Array) -> Bools:
+def is_null(values: pa.Array) -> Bools:
+    """Say which values are null."""
     return flat(pc.is_null(values).cast(pa.uint8())).view(np.bool_)
 
 
@@ -82,18 +70,24 @@ def integers_from_words(words: Words, kind: pa.DataType) -> pa.Array:
     if pa.types.is_dictionary(kind):
         return integers_from_words(words, kind.value_type)
     if pa.types.is_boolean(kind):
-        return pa.array(words.astype(np.uint8)).cast(kind)
+        return as_arrow(words.astype(np.uint8)).cast(kind)
     signed = pa.types.is_integer(kind) and not pa.types.is_unsigned_integer(kind)
     numbers = words.view(np.int64) if signed or pa.types.is_temporal(kind) else words
     storage = np.dtype(f"{numbers.dtype.kind}{kind.bit_width // 8}")
-    return pa.array(numbers.astype(storage)).view(kind)
+    return as_arrow(numbers.astype(storage)).view(kind)
+
+
+def as_bytes(values: pa.Array) -> pa.Array:
+    """Return values, numbers aside, in a type of text or bytes with offsets."""
+    if pa.types.is_decimal(values.type):
+        values = values.view(pa.binary(values.type.byte_width))
+    fixed = pa.types.is_fixed_size_binary(values.type)
+    return values.cast(pa.large_binary()) if fixed else values
 
 
 def _bytes_of(values: pa.Array) -> tuple[Any, Any, Any]:
     """Return a buffer of bytes and where in it each value starts, and how long it is."""
-    if pa.types.is_decimal(values.type):
-        values = values.view(pa.binary(values.type.byte_width))
-    values = values.cast(pa.large_binary())
+    values = as_bytes(values).cast(pa.large_binary())
     offsets = np.frombuffer(values.buffers()[1], dtype=np.int64)
     offsets = offsets[values.offset : values.offset + len(values) + 1]
     buffer = values.buffers()[2]
@@ -101,7 +95,7 @@ def _bytes_of(values: pa.Array) -> tuple[Any, Any, Any]:
     data = np.concatenate((data, np.zeros(16, dtype=np.uint8)))
     lengths = np.diff(offsets)
     if values.null_count:
-        lengths = np.where(_is_null(values), 0, lengths)
+        lengths = np.where(is_null(values), 0, lengths)
     return data, offsets[:-1], lengths
 
 

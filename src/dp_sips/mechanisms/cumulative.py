@@ -69,6 +69,7 @@ _APART: Final = 64
 _FLAT: Final = 1e-12
 
 _STEPS: Final = 1 << STEP_BITS
+_CLAIM_STEPS: Final = np.diff(np.array(CLAIMS, dtype=np.uint8))
 _FEW_ROUNDS: Final = 7
 _OPENING: Final = 0.007
 """The share of the first round, unless rounds are few: it releases what is very popular."""
@@ -107,15 +108,15 @@ def decide_on_evidence(
     total = gaussian(scrambler(blocks))
     total *= sigma * _STEPS
     np.rint(total, out=total)
-    total += weights
+    total += weights.astype(np.float64)
     total *= count / _STEPS
     total += evidence
-    places = np.zeros(len(total), dtype=np.int8)
-    for edge in edges:
-        places += total >= edge
-    claims = np.array(CLAIMS, dtype=np.uint8)[places]
-    claims[weights == 0] = 0
-    return total, (weights > 0) & (total >= threshold), claims
+    held = weights > 0
+    claims = np.zeros(len(total), dtype=np.uint8)
+    for edge, step in zip(edges, _CLAIM_STEPS, strict=True):
+        claims += (total >= edge).view(np.uint8) * step
+    claims *= held.view(np.uint8)
+    return total, held & (total >= threshold), claims
 
 
 @dataclass(frozen=True)

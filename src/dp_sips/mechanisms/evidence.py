@@ -156,6 +156,10 @@ class Schedule:
         quantiles[-1] = quantile
         return np.asarray(self.margin + quantiles * self.deviations(rho))
 
+    def quantile(self, rho: float, threshold: float) -> float:
+        """Return the last quantile where T_I is given."""
+        return (threshold - self.margin) / float(self.deviations(rho)[-1])
+
 
 @lru_cache
 def claim_chances(schedule: Schedule) -> Floats:
@@ -283,13 +287,17 @@ def calibrate_evidence(
     """
     bound = joint_bound(schedule, max_items)
     best: tuple[float, Floats] | None = None
-    for part in NOISE_PARTS:
+    for part in reversed(NOISE_PARTS):  # mostly, the last is the best
         rho = largest_rho(epsilon, part * delta)
         noise = bound.noise(epsilon, rho)
         if float(noise.max()) >= delta:
             continue
-        thresholds = _lowest(rho, delta, noise, bound)
-        if best is None or thresholds[-1] < best[1][-1]:
+        excess = _excess(rho, delta, noise, bound)
+        # Thresholds as low as the best so far would spend too much: no need to search.
+        if best is not None and excess(schedule.quantile(rho, float(best[1][-1]))) > 0:
+            continue
+        thresholds = schedule.thresholds(rho, _least(excess))
+        if best is None or thresholds[-1] <= best[1][-1]:
             best = rho, thresholds
     assert best is not None
     return best
@@ -302,20 +310,23 @@ NOISE_PARTS: Final = (0.75, 0.85, 0.92, 0.96, 0.985)
 def calibrate_evidence_rho(rho: float, delta: float, schedule: Schedule, max_items: int) -> Floats:
     """Return the lowest thresholds that are δ-approximate ρ-zCDP."""
     bound = joint_bound(schedule, max_items)
-    return _lowest(rho, delta, np.zeros(len(bound.starts)), bound)
+    excess = _excess(rho, delta, np.zeros(len(bound.starts)), bound)
+    return schedule.thresholds(rho, _least(excess))
 
 
-def _lowest(rho: float, delta: float, noise: Floats, bound: JointBound) -> Floats:
-    """Return the lowest thresholds with D(t) + noise(t) ≤ δ for all t."""
-    schedule = bound.schedule
+def _excess(rho: float, delta: float, noise: Floats, bound: JointBound) -> Callable[[float], float]:
+    """Return by how much D(t) + noise(t) is above δ, at its worst t, for each last quantile.
+
+    Guarantee: not above 0 where D(t) + noise(t) ≤ δ for all t, and falling.
+    """
     left = (delta - noise) / _UPWARDS
 
     def excess(quantile: float) -> float:
         """Return the logarithm of the largest D(t) in units of what may be spent on it."""
-        used = bound.release(rho, schedule.thresholds(rho, quantile)) / left
+        used = bound.release(rho, bound.schedule.thresholds(rho, quantile)) / left
         return math.log(max(float(used.max()), 1e-300))
 
-    return schedule.thresholds(rho, _least(excess))
+    return excess
 
 
 def _least(excess: Callable[[float], float]) -> float:
@@ -358,24 +369,24 @@ def _claim_quantiles(schedule: Schedule, needed: Integers) -> dict[int, Floats]:
     chances = claim_chances(schedule)
     lefts = _QUANTILES[:-1] * (1 - 1e-9)
     most = int(needed.max())
-    sums = np.zeros((len(chances), WHOLE_CLAIM * most + 1))
-    sums[:, 0] = 1.0
+    sums = np.ones((len(chances), 1))
     wanted, found = set(needed.tolist()), {}
     for n in range(most + 1):
         if n in wanted:
-            below = np.cumsum(sums[:, : WHOLE_CLAIM * n + 1], axis=1) * _UPWARDS
+            below = np.cumsum(sums, axis=1) * _UPWARDS
             found[n] = np.stack([np.searchsorted(row, lefts) for row in below]) / WHOLE_CLAIM
             np.minimum(found[n], n, out=found[n])
         if n < most:
-            sums = _one_more(sums, chances, WHOLE_CLAIM * n + 1)
+            sums = _one_more(sums, chances)
     return found
 
 
-def _one_more(sums: Floats, chances: Floats, length: int) -> Floats:
-    """Return the law of a sum and one more claim; the sum's first `length` values are possible."""
-    more = np.zeros_like(sums)
+def _one_more(sums: Floats, chances: Floats) -> Floats:
+    """Return the law of a sum and one more claim."""
+    count, length = sums.shape
+    more = np.zeros((count, length + WHOLE_CLAIM))
     for claim, chance in zip(CLAIMS, chances.T, strict=True):
-        more[:, claim : claim + length] += sums[:, :length] * chance[:, None]
+        more[:, claim : claim + length] += sums * chance[:, None]
     return more
 
 

@@ -24,11 +24,11 @@ from dp_sips.privacy.noise import Scrambler
 
 INTEGER: Final = np.uint64(0xF0 << 56)
 NULL: Final = np.uint64(0xF1 << 56)
-_HASHED: Final = np.uint64(0xFF << 56)
+HASHED: Final = np.uint64(0xFF << 56)
 LONGEST: Final = 15
 """Text of up to this many bytes is in the block itself."""
 
-_LONGEST_CHAIN: Final = 1024
+LONGEST_CHAIN: Final = 1024
 """Values of up to this many bytes are hashed side by side; longer ones are faster one by one."""
 
 _KEY_BLOCKS: Final = np.array([[0, 1], [0, 2]], dtype=np.uint64)
@@ -108,8 +108,8 @@ def _hash_bytes(
     as rarely as one of its own, and the bound n²/2¹²¹ holds for all n values together.
     """
     blocks = np.empty((len(starts), 2), dtype=np.uint64)
-    short = np.flatnonzero(lengths <= _LONGEST_CHAIN)
-    long = np.flatnonzero(lengths > _LONGEST_CHAIN)
+    short = np.flatnonzero(lengths <= LONGEST_CHAIN)
+    long = np.flatnonzero(lengths > LONGEST_CHAIN)
     if len(short):
         blocks[short] = _hash_in_step(data, starts[short], lengths[short], scrambler)
     if len(long):
@@ -148,5 +148,5 @@ def _hash_singly(
 
 
 def _hashed(state: Blocks) -> Blocks:
-    state[:, 1] |= _HASHED
+    state[:, 1] |= HASHED
     return state

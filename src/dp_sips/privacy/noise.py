@@ -159,5 +159,5 @@ def exceeds(bits: Blocks, needed: Floats) -> Bools:
     bound = np.uint64(float(ndtr(-_BEYOND)) * 2.0**65 * (1 + 1e-9))
     close = np.flatnonzero((needed <= _BEYOND) | (bits[:, 0] <= bound))
     verdicts = np.zeros(len(needed), dtype=np.bool_)
-    verdicts[close] = gaussian(bits[close]) >= needed[close]
+    verdicts[close] = gaussian(bits.take(close, axis=0)) >= needed[close]
     return verdicts

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from dp_sips.errors import InputError
 from dp_sips.sources.finding import kind_of
+from dp_sips.sources.flat import as_arrow, flat
 from dp_sips.sources.types import is_list
 
 ROWS = 1 << 18
@@ -47,9 +48,9 @@ def _explode(batch: pa.RecordBatch, *, keep_null: bool) -> pa.RecordBatch:
     parents = np.repeat(np.arange(len(lists)), lengths)
     values = pc.list_flatten(lists)
     if keep_null and lists.null_count:
-        null = lists.is_null().to_numpy(zero_copy_only=False)[parents]
+        null = flat(lists.is_null().cast(pa.uint8())).view(np.bool_)[parents]
         values = values.take(pa.array(np.cumsum(~null) - 1, mask=null))
-    return pa.record_batch([users.take(pa.array(parents)), values], names=["user", "item"])
+    return pa.record_batch([users.take(as_arrow(parents)), values], names=["user", "item"])
 
 
 def settle_nulls(batch: pa.RecordBatch, nulls: str, names: list[str], label: str) -> pa.RecordBatch:

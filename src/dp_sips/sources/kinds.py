@@ -22,7 +22,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
+
+from dp_sips.sources.flat import as_arrow, flat
 
 CARRIED: Final = pa.large_binary()
 """The Arrow type of the bytes."""
@@ -94,7 +95,7 @@ def _number(tag: bytes, kind: pa.DataType) -> Kind:
         matrix = np.frombuffer(fixed.buffers()[1], np.uint8).reshape(-1, _WIDTH)
         matrix = matrix[fixed.offset : fixed.offset + len(fixed), 1:]
         words = np.ascontiguousarray(matrix).view(">u8").ravel().astype(np.uint64) ^ _SIGN
-        return _cast(pa.array(words.view(np.int64)), pa.int64(), kind)
+        return _cast(as_arrow(words.view(np.int64)), pa.int64(), kind)
 
     return Kind(tag, kind, to_bytes, from_bytes)
 
@@ -103,14 +104,6 @@ def _cast(values: pa.Array, source: pa.DataType, target: pa.DataType) -> pa.Arra
     """Cast between 64-bit integers and a type; of dates, Arrow does it by way of 32 bits."""
     by_way = values.cast(pa.int32()) if pa.date32() in (source, target) else values
     return by_way.cast(target)
-
-
-def flat(integers: pa.Array) -> NDArray[np.int64]:
-    """Return 64-bit integers without nulls as a numpy array."""
-    # Arrow's own to_numpy imports pandas where that is installed, which takes half a second.
-    if not len(integers):
-        return np.empty(0, np.int64)
-    return np.frombuffer(integers.buffers()[1], np.int64, len(integers), 8 * integers.offset)
 
 
 def _fixed(matrix: Any, valid: pa.Array) -> pa.Array:

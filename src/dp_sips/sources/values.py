@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dp_sips.errors import InputError
 from dp_sips.sources import kinds
+from dp_sips.sources.flat import as_arrow, flat
 from dp_sips.sources.kinds import CARRIED, Kind
 
 Part = tuple[NDArray[np.int64], pa.Array]
@@ -182,11 +183,11 @@ def _decoded(values: pa.Array) -> Iterator[Part]:
     tags = pa.array([kind.tag for kind in kinds.TAGGED], CARRIED)
     places = pc.index_in(pc.binary_slice(values, 0, 1), value_set=tags)
     places = pc.if_else(values.is_valid(), pc.fill_null(places, len(tags)), -1)
-    codes = kinds.flat(places.cast(pa.int64()))
+    codes = flat(places.cast(pa.int64()))
     for code, kind in enumerate((*kinds.TAGGED, kinds.TEXT)):
         rows = np.flatnonzero(codes == code)
         if len(rows):
-            yield rows, kind.from_bytes(values.take(pa.array(rows)))
+            yield rows, kind.from_bytes(values.take(as_arrow(rows)))
 
 
 def _in_rows(parts: Sequence[Part], total: int, kind: pa.DataType) -> pa.Array:

@@ -5,6 +5,7 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -83,25 +84,61 @@ class TestKeepNew:
         assert [part.tolist() for part in parts] == [list(dict.fromkeys(own)) for own in sets]
 
 
-class TestRegroup:
+class TestAddSizes:
     @given(run_lists)
+    def test_adds_up_and_sees_a_user_come_back(self, runs: list[tuple[int, list[int]]]) -> None:
+        users = [user for user, _ in runs]
+        sizes = np.zeros(10, dtype=np.uint64)
+        rising = kernels.add_sizes(u32(users), u32([len(held) for _, held in runs]), sizes, 3)
+        assert rising == (sorted([3, *users]) == [3, *users])
+        expected = [sum(len(held) for owner, held in runs if owner == user) for user in range(10)]
+        assert sizes.tolist() == expected
+
+
+class TestRegroup:
+    @pytest.mark.parametrize("single", [True, False])
+    @given(runs=run_lists, middle=st.integers(0, 10))
     def test_puts_each_users_runs_together_in_order(
-        self, runs: list[tuple[int, list[int]]]
+        self, runs: list[tuple[int, list[int]]], middle: int, *, single: bool
     ) -> None:
+        if single:
+            runs = [(user, [item]) for user, held in runs for item in held]
         owned: dict[int, list[int]] = defaultdict(list)
         for user, held in runs:
             owned[user] += held
-        sets = [owned[user] for user in range(10)]
-        expected, ends = laid_out(sets)
-        grouped = np.empty_like(expected)
-        kernels.regroup(
-            u32([*chain(*(held for _, held in runs))]),
-            u32([user for user, _ in runs]),
-            u32([len(held) for _, held in runs]),
-            u64([0, *ends[:-1]]),
-            grouped,
-        )
+        expected, ends = laid_out([owned[user] for user in range(10)])
+        grouped, places = np.empty_like(expected), u64([0, *ends[:-1]])
+        items = u32([*chain(*(held for _, held in runs))])
+        users, lengths = u32([user for user, _ in runs]), u32([len(held) for _, held in runs])
+        for share in ((0, middle), (middle, 10)):
+            count = kernels.regroup(
+                items, users, lengths[: 0 if single else None], places, grouped, *share
+            )
+            assert count == len(items)
         assert grouped.tolist() == expected.tolist()
+
+
+class TestDropRepeats:
+    @given(st.lists(st.lists(st.integers(0, 40), max_size=60), min_size=1, max_size=9), st.data())
+    def test_keeps_the_first_of_each(self, sets: list[list[int]], data: st.DataObject) -> None:
+        first = data.draw(st.integers(0, len(sets) - 1))
+        stop = data.draw(st.integers(first, len(sets)))
+        items, ends = laid_out(sets)
+        before, old_ends = items.tolist(), ends.tolist()
+        begin = old_ends[first - 1] if first else 0
+        expected = [[*dict.fromkeys(held)] for held in sets[first:stop]]
+        end = kernels.drop_repeats(items, ends, begin, first, stop)
+        assert items[:begin].tolist() == before[:begin]
+        assert items[begin:end].tolist() == [*chain(*expected)]
+        assert ends[:first].tolist() + ends[stop:].tolist() == old_ends[:first] + old_ends[stop:]
+        sizes = np.diff([begin, *ends[first:stop].tolist()])
+        assert sizes.tolist() == [len(held) for held in expected]
+
+    def test_large_numbers(self) -> None:
+        most = 2**32 - 2**20
+        items, ends = laid_out([[most, 0, most, 1], [most]])
+        assert kernels.drop_repeats(items, ends, 0, 0, 2) == 4
+        assert items[:4].tolist() == [most, 0, 1, most]
 
 
 class TestOrderItems:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dp_sips.engines.encoding import PublicCounts
 from dp_sips.engines.memory import folds, kernels, settling
 from dp_sips.engines.memory.allocator import give_memory_back
-from dp_sips.engines.memory.loading import UserSets, cuts
+from dp_sips.engines.memory.loading import UserSets, begins_of, close_gaps, cuts
 from dp_sips.engines.memory.matching import Items, Seating, Sets, settle
 from dp_sips.engines.memory.numbering import Column
 from dp_sips.engines.memory.weighing import add_split, counted, pieces
@@ -34,7 +34,7 @@ from dp_sips.privacy.contributions import (
 from dp_sips.privacy.noise import Key
 from dp_sips.privacy.weights import UNIT_BITS, WHOLE_CLAIM, weight_table
 
-_PIECE: Final = 1 << 15
+_PIECE: Final = 1 << 16
 """Items that are decided about at a time: enough for numpy, little enough for the cache."""
 
 _MOST_OF_THEM: Final = 0.8
@@ -125,7 +125,7 @@ class MemoryContributions(Contributions):
     def weigh_by_claim(self, step_bits: int) -> Weights:
         """Return the weight of each item, by its number; what was dropped leaves the memory."""
         items, ends, claims = self._sets.items, self._sets.ends, self._claims
-        begins = [int(ends[first - 1]) if first else 0 for first, _ in self._shares]
+        begins = begins_of(self._shares, ends)
 
         def work(histogram: Weights, begin: int, share: tuple[int, int]) -> int:
             histogram.fill(0)
@@ -135,19 +135,10 @@ class MemoryContributions(Contributions):
 
         stops = list(self._pool.map(work, self._histograms, begins, self._shares))
         weights = self._sum_of_histograms()
-        self._close_gaps(begins, stops)
-        return weights
-
-    def _close_gaps(self, begins: list[int], stops: list[int]) -> None:
-        """Move what is left of each share together, and share it out anew."""
-        items, ends, at = self._sets.items, self._sets.ends, 0
-        for (first, last), begin, stop in zip(self._shares, begins, stops, strict=True):
-            if at < begin:
-                items[at : at + stop - begin] = items[begin:stop]
-                ends[first:last] -= np.uint64(begin - at)
-            at += stop - begin
-        self._sets = UserSets(items[:at], ends, self._sets.counts)
+        left = close_gaps(items, ends, self._shares, begins, stops)
+        self._sets = UserSets(items[:left], ends, self._sets.counts)
         self._share_out()
+        return weights
 
     def _sum_of_histograms(self) -> Weights:
         total, *others = self._histograms

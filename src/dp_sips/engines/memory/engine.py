@@ -65,7 +65,7 @@ class MemoryEngine(Engine):
         workers = Workers(pool, min(threads, _MOST_SHARDS))
         items = _item_column(schema, key, workers, nullable=source.nulls == "group")
         try:
-            sets = load_sets(source, users, items, progress, repeats=bounds.repeats)
+            sets = load_sets(source, users, items, progress, workers, repeats=bounds.repeats)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise

@@ -1,3 +1,5 @@
+from typing import Any
+
 from numpy import uint8, uint32, uint64
 from numpy.typing import NDArray
 
@@ -18,7 +20,7 @@ class Shard:
     ) -> int: ...
     def free(self) -> None: ...
 
-def runs(values: NDArray[uint64], starts: NDArray[uint32]) -> int: ...
+def runs(values: NDArray[Any], starts: NDArray[uint32]) -> int: ...
 def keep_new(
     users: NDArray[uint32],
     starts: NDArray[uint32],
@@ -27,13 +29,21 @@ def keep_new(
     kept: NDArray[uint32],
     lengths: NDArray[uint32],
 ) -> int: ...
+def add_sizes(
+    users: NDArray[uint32], lengths: NDArray[uint32], sizes: NDArray[uint64], latest: int
+) -> bool: ...
 def regroup(
     items: NDArray[uint32],
     users: NDArray[uint32],
     lengths: NDArray[uint32],
     places: NDArray[uint64],
     grouped: NDArray[uint32],
-) -> None: ...
+    first: int,
+    stop: int,
+) -> int: ...
+def drop_repeats(
+    items: NDArray[uint32], ends: NDArray[uint64], begin: int, first: int, stop: int
+) -> int: ...
 def order_items(
     items: NDArray[uint32],
     counts: NDArray[uint32],

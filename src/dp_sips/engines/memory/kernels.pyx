@@ -9,7 +9,7 @@ in bounding order, and add up integer weights.
 from libc.math cimport sqrt
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy, memmove
+from libc.string cimport memcpy, memmove, memset
 
 import numpy as np
 
@@ -166,7 +166,12 @@ cdef class Shard:
         return new
 
 
-def runs(const uint64_t[:, ::1] values, uint32_t[::1] starts):
+ctypedef fused Word:
+    uint32_t
+    uint64_t
+
+
+def runs(const Word[:, ::1] values, uint32_t[::1] starts):
     """Write the first row of each run of equal values to `starts`; return how many runs there are."""
     cdef Py_ssize_t i, rows = values.shape[0]
     cdef uint32_t width = values.shape[1], found = 0
@@ -207,18 +212,95 @@ def keep_new(
     return at
 
 
+def add_sizes(
+    const uint32_t[::1] users, const uint32_t[::1] lengths, uint64_t[::1] sizes, uint32_t latest
+):
+    """Add each run's length to its user's size; return whether no user is below the one before.
+
+    The user before the first is `latest`.
+    """
+    cdef Py_ssize_t j
+    cdef bint rising = True
+    with nogil:
+        for j in range(users.shape[0]):
+            sizes[users[j]] += lengths[j]
+            rising = rising and latest <= users[j]
+            latest = users[j]
+    return rising
+
+
 def regroup(
     const uint32_t[::1] items, const uint32_t[::1] users, const uint32_t[::1] lengths,
-    uint64_t[::1] places, uint32_t[::1] grouped,
+    uint64_t[::1] places, uint32_t[::1] grouped, uint32_t first, uint32_t stop,
 ):
-    """Copy run after run of items to where its user's items go; `places[user]` moves on."""
+    """Copy run after run of the items of users in [first, stop) to where their user's items go.
+
+    `places[user]` moves on. Without lengths, every run has one item. Returns how many items all
+    runs have.
+    """
     cdef Py_ssize_t j, count = users.shape[0]
-    cdef uint64_t at = 0
+    cdef bint single = lengths.shape[0] == 0
+    cdef uint64_t at = 0, place
+    cdef uint32_t user, length
     with nogil:
         for j in range(count):
-            memcpy(&grouped[places[users[j]]], &items[at], lengths[j] * sizeof(uint32_t))
-            places[users[j]] += lengths[j]
-            at += lengths[j]
+            if j + AHEAD < count:
+                DP_PREFETCH(&places[users[j + AHEAD]])
+                DP_PREFETCH(&grouped[0] + places[users[j + AHEAD // 2]])
+            user = users[j]
+            length = 1 if single else lengths[j]
+            if first <= user < stop:
+                place = places[user]
+                if length == 1:
+                    grouped[place] = items[at]
+                else:
+                    memcpy(&grouped[0] + place, &items[0] + at, length * sizeof(uint32_t))
+                places[user] = place + length
+            at += length
+    return at
+
+
+def drop_repeats(
+    uint32_t[::1] items, uint64_t[::1] ends, uint64_t begin, Py_ssize_t first, Py_ssize_t stop
+):
+    """Drop the repeats among the items of each user in [first, stop).
+
+    The items of the first of these users start at `begin`; what is left moves together, from there
+    on, `ends` follows, and its end is returned. A user's items are looked up in a table of their
+    own, which is small enough for the cache.
+    """
+    cdef Py_ssize_t user
+    cdef uint64_t i = begin, at = begin, start, end, size, place, longest = 0
+    cdef uint32_t item
+    cdef uint32_t *seen
+    for user in range(first, stop):
+        start = ends[user - 1] if user > first else begin
+        longest = max(longest, ends[user] - start)
+    size = 4
+    while size < 2 * longest:
+        size *= 2
+    seen = <uint32_t *>malloc(size * sizeof(uint32_t))
+    if seen == NULL:
+        raise MemoryError
+    with nogil:
+        for user in range(first, stop):
+            end = ends[user]
+            size = 4
+            while size < 2 * (end - i):
+                size *= 2
+            memset(seen, 0, size * sizeof(uint32_t))
+            while i < end:
+                item = items[i]
+                place = mix(item) & (size - 1)
+                while seen[place] and seen[place] != item + 1:
+                    place = (place + 1) & (size - 1)
+                items[at] = item
+                at += seen[place] == 0
+                seen[place] = item + 1
+                i += 1
+            ends[user] = at
+    free(seen)
+    return at
 
 
 cdef struct Ranked:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dp_sips.engines.memory import folds, kernels
-from dp_sips.engines.memory.numbering import Column, IntegerColumn, Numbers, integer_rows
+from dp_sips.engines.memory.numbering import Column, IntegerColumn, Numbers, Workers, integer_rows
 from dp_sips.errors import InputError
 from dp_sips.progress import Progress
 from dp_sips.room import check_room
@@ -58,11 +58,18 @@ class _Numbered:
 
 
 def load_sets(
-    source: Source, users: Column, items: Column, progress: Progress, *, repeats: bool = False
+    source: Source,
+    users: Column,
+    items: Column,
+    progress: Progress,
+    workers: Workers,
+    *,
+    repeats: bool = False,
 ) -> UserSets:
     """Read the source, number both columns, and return the distinct pairs, grouped by user."""
     rows = source.rows()
-    layout = (_Counts if repeats else _Repeats)(users, min(rows or 1 << 20, _MOST_FORESEEN))
+    foreseen = min(rows or 1 << 20, _MOST_FORESEEN)
+    layout = (_Counts if repeats else _Repeats)(users, foreseen, workers)
     with progress.bar("reading, encoding", rows) as bar:
         stopped = threading.Event()
         try:
@@ -140,11 +147,11 @@ def _user_runs(users: Column, column: pa.Array) -> tuple[Numbers, Numbers]:
         starts = _run_starts(rows)
         return users.number_rows(rows[starts[:-1]]), starts
     numbers = users.number([column])
-    starts = _run_starts(numbers.astype(np.uint64).reshape(-1, 1))
+    starts = _run_starts(numbers.reshape(-1, 1))
     return numbers[starts[:-1]], starts
 
 
-def _run_starts(rows: NDArray[np.uint64]) -> Numbers:
+def _run_starts(rows: NDArray[Any]) -> Numbers:
     starts = np.empty(len(rows) + 1, dtype=np.uint32)
     count = kernels.runs(rows, starts)
     starts[count] = len(rows)
@@ -154,14 +161,18 @@ def _run_starts(rows: NDArray[np.uint64]) -> Numbers:
 class _Repeats:
     """Drops repeated pairs as batches come, and lays out the rest by user at the end."""
 
-    def __init__(self, users: Column, rows: int) -> None:
+    def __init__(self, users: Column, rows: int, workers: Workers) -> None:
         self._column = users
+        self._workers = workers
         # Memory that is asked for and not written costs nothing.
         self._items: Numbers = np.empty(rows, dtype=np.uint32)
         self._count = 0
         self._last: Numbers = np.zeros(1 << 16, dtype=np.uint32)
-        self._users: list[Numbers] = []
-        self._lengths: list[Numbers] = []
+        self._owners: list[tuple[Numbers, Numbers]] = []
+        self._sizes: NDArray[np.uint64] = np.zeros(1 << 16, dtype=np.uint64)
+        self._user_count = 1
+        self._latest = 0
+        self._scattered = False
         self._unchecked = 0
 
     def add(self, batch: _Numbered) -> None:
@@ -172,53 +183,71 @@ class _Repeats:
         self._make_room(self._count + len(batch.items), batch.distinct_items)
         _check_room(self._column)
         users, starts = _user_runs(self._column, batch.users)
-        self._users.append(users)
-        self._lengths.append(self._keep(users, starts, batch.items, _NONE))
+        self._remember(users, self._keep(users, starts, batch.items, _NONE))
+
+    def _remember(self, users: Numbers, lengths: Numbers) -> None:
+        """Note whose the pairs are that were kept: run by run or, where runs are short, singly."""
+        if len(self._sizes) < self._column.size():
+            self._sizes.resize(self._column.size() * 5 // 4, refcheck=False)
+        # Users are numbered as they first appear: where rows are together, numbers never fall.
+        self._scattered |= not kernels.add_sizes(users, lengths, self._sizes, self._latest)
+        self._latest = int(users[-1])
+        self._user_count = max(self._user_count, int(users.max()) + 1)
+        if lengths.sum() < 2 * len(users):
+            users, lengths = np.repeat(users, lengths), _NONE
+        self._owners.append((users, lengths))
 
     def _needed(self, distinct_items: int) -> int:
         """Return the bytes that it takes, at the least, to lay out what was read and run rounds."""
-        runs = sum(map(len, self._users))
         return (
             _WORKING_SPACE
-            + 8 * runs
+            + (4 * self._count if self._scattered else 0)
             + _USER_BYTES * self._column.size()
             + _ITEM_BYTES * distinct_items
         )
 
     def sets(self) -> UserSets:
         """Return the pairs by user; where a user's rows were scattered, gather them first."""
-        users, lengths = (np.concatenate([_NONE, *runs]) for runs in (self._users, self._lengths))
-        sizes = _sizes(users, lengths, int(users.max(initial=0)) + 1)
-        if not _in_order(users):
-            sizes = self._gather(users, lengths, sizes)
+        sizes = self._sizes[: self._user_count]
         ends = np.cumsum(sizes, dtype=np.uint64)
+        if self._scattered:
+            items, times = (
+                self._grouped(column, ends - sizes)
+                for column in (self._items[: self._count], self._times())
+            )
+            self._owners.clear()
+            # Now each user's items are together, so one more pass leaves no repeat.
+            self._merge(items, times, ends)
         return UserSets(self._items[: self._count], ends, self._times())
 
-    def _gather(
-        self, users: Numbers, lengths: Numbers, sizes: NDArray[np.uint64]
-    ) -> NDArray[np.uint64]:
-        ends = np.cumsum(sizes, dtype=np.uint64)
-        items, times = (
-            _regrouped(column, users, lengths, ends - sizes)
-            for column in (self._items[: self._count], self._times())
-        )
-        # Now each user's items are together, so one more pass leaves no repeat.
-        self._last.fill(0)
-        self._count = 0
-        present = np.arange(len(sizes), dtype=np.uint32)
-        kept_sizes = []
-        for first, stop in cuts(ends, -(-len(items) // (1 << 30))):
-            begin, end = int(ends[first - 1]) if first else 0, int(ends[stop - 1])
-            starts = np.append(begin, ends[first:stop]).astype(np.uint64) - np.uint64(begin)
-            kept_sizes.append(
-                self._keep(
-                    present[first:stop],
-                    starts.astype(np.uint32),
-                    items[begin:end],
-                    times[begin:end],
-                )
-            )
-        return np.concatenate(kept_sizes).astype(np.uint64)
+    def _grouped(self, column: Numbers, places: NDArray[np.uint64]) -> Numbers:
+        """Return a column of pairs with each user's side by side, from `places[user]` on."""
+        grouped = np.empty_like(column)
+
+        def work(share: tuple[int, int]) -> None:
+            at = 0
+            for users, lengths in self._owners:
+                at += kernels.regroup(column[at:], users, lengths, places, grouped, *share)
+
+        if len(column):
+            shares = cuts(np.append(places[1:], np.uint64(len(column))), self._workers.shards)
+            list(self._workers.pool.map(work, shares))
+        return grouped
+
+    def _merge(self, items: Numbers, times: Numbers, ends: NDArray[np.uint64]) -> None:
+        """Drop repeats from pairs that are grouped by user; `ends` follows."""
+        del times
+        self._items = items
+        self._last = _NONE
+
+        shares = cuts(ends, self._workers.shards)
+        begins = begins_of(shares, ends)
+
+        def work(begin: int, share: tuple[int, int]) -> int:
+            return kernels.drop_repeats(items, ends, begin, *share)
+
+        stops = list(self._workers.pool.map(work, begins, shares))
+        self._count = close_gaps(items, ends, shares, begins, stops)
 
     def _make_room(self, rows: int, distinct_items: int) -> None:
         """Make room for this many pairs and items."""
@@ -244,8 +273,8 @@ class _Repeats:
 class _Counts(_Repeats):
     """Counts repeated pairs as it drops them."""
 
-    def __init__(self, users: Column, rows: int) -> None:
-        super().__init__(users, rows)
+    def __init__(self, users: Column, rows: int, workers: Workers) -> None:
+        super().__init__(users, rows, workers)
         self._counts: Numbers = np.empty(rows, dtype=np.uint32)
         self._places: NDArray[np.uint64] = np.zeros(1 << 16, dtype=np.uint64)
 
@@ -253,6 +282,18 @@ class _Counts(_Repeats):
         super()._make_room(rows, distinct_items)
         self._counts.resize(len(self._items), refcheck=False)
         self._places.resize(len(self._last), refcheck=False)
+
+    def _merge(self, items: Numbers, times: Numbers, ends: NDArray[np.uint64]) -> None:
+        self._items, self._counts = items, times
+        self._last.fill(0)
+        self._count = 0
+        users = np.arange(len(ends), dtype=np.uint32)
+        sizes = []
+        for first, stop in cuts(ends, -(-len(items) // (1 << 30))):
+            begin, end = int(ends[first - 1]) if first else 0, int(ends[stop - 1])
+            starts = (np.append(begin, ends[first:stop]) - begin).astype(np.uint32)
+            sizes.append(self._keep(users[first:stop], starts, items[begin:end], times[begin:end]))
+        np.cumsum(np.concatenate(sizes), dtype=np.uint64, out=ends)
 
     def _keep(self, users: Numbers, starts: Numbers, items: Numbers, times: Numbers) -> Numbers:
         lengths = np.empty(len(users), dtype=np.uint32)
@@ -274,16 +315,6 @@ class _Counts(_Repeats):
         return self._counts[: self._count]
 
 
-def _regrouped(
-    column: Numbers, users: Numbers, lengths: Numbers, places: NDArray[np.uint64]
-) -> Numbers:
-    """Return a column of pairs with each user's runs side by side."""
-    grouped = np.empty_like(column)
-    if len(column):
-        kernels.regroup(column, users, lengths, places, grouped)
-    return grouped
-
-
 def cuts(ends: NDArray[np.uint64], pieces: int) -> list[tuple[int, int]]:
     """Cut the users into about as many pieces as asked, with about as many pairs each."""
     marks = np.linspace(0, float(ends[-1]), pieces + 1)[1:-1]
@@ -292,11 +323,23 @@ def cuts(ends: NDArray[np.uint64], pieces: int) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in itertools.pairwise(edges)]
 
 
-def _sizes(users: Numbers, lengths: Numbers, user_count: int) -> NDArray[np.uint64]:
-    """Return the number of pairs kept of each user. (Sums below 2⁵³ are exact in floats.)."""
-    return np.bincount(users, weights=lengths, minlength=user_count).astype(np.uint64)
+def begins_of(shares: list[tuple[int, int]], ends: NDArray[np.uint64]) -> list[int]:
+    """Return where the pairs of each share of the users begin."""
+    return [int(ends[first - 1]) if first else 0 for first, _ in shares]
 
 
-def _in_order(users: Numbers) -> bool:
-    """Whether each user's runs follow each other: users are numbered as they first appear."""
-    return bool((users[1:] >= users[:-1]).all())
+def close_gaps(
+    items: Numbers,
+    ends: NDArray[np.uint64],
+    shares: list[tuple[int, int]],
+    begins: list[int],
+    stops: list[int],
+) -> int:
+    """Move together what is left of each share, from its begin to its stop; return the total."""
+    at = 0
+    for (first, last), begin, stop in zip(shares, begins, stops, strict=True):
+        if at < begin:
+            items[at : at + stop - begin] = items[begin:stop]
+            ends[first:last] -= np.uint64(begin - at)
+        at += stop - begin
+    return at

@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 
 from dp_sips.engines import encoding
 from dp_sips.engines.memory import kernels
+from dp_sips.engines.memory.hashing import value_blocks
 from dp_sips.privacy.arrays import Blocks, Words
 from dp_sips.privacy.blocks import combine, integer_blocks
 from dp_sips.privacy.noise import Scrambler
 from dp_sips.sources.batches import same_bytes
+from dp_sips.sources.flat import as_arrow, flat
 
 Numbers = NDArray[np.uint32]
 
@@ -100,7 +102,9 @@ class Table:
 
     def words(self, numbers: slice | NDArray[Any]) -> Words:
         """Return the words that belong to numbers."""
-        return self._words[numbers]
+        if isinstance(numbers, slice):
+            return self._words[numbers]
+        return self._words.take(numbers, axis=0)  # ten times as fast as [numbers]
 
 
 class IntegerColumn:
@@ -145,7 +149,7 @@ class BlockColumn:
     def number(self, arrays: Sequence[pa.Array]) -> Numbers:
         array = arrays[0]
         if not pa.types.is_dictionary(array.type):
-            array = array.dictionary_encode()
+            return self._number_new(array)
         entries = self._number_entries(array.dictionary)
         if array.null_count:
             null = self._number_new(pa.nulls(1, array.dictionary.type))
@@ -153,7 +157,7 @@ class BlockColumn:
             indices, entries = wide.fill_null(len(entries)), np.append(entries, null)
         else:
             indices = array.indices
-        numbers: Numbers = entries[encoding.flat(indices)]
+        numbers: Numbers = entries[flat(indices)]
         return numbers
 
     def _number_entries(self, dictionary: pa.Array) -> Numbers:
@@ -163,23 +167,23 @@ class BlockColumn:
         return self._seen[1]
 
     def _number_new(self, values: pa.Array) -> Numbers:
-        numbers, firsts = self._table.number(encoding.value_blocks(values, self._scrambler))
+        numbers, firsts = self._table.number(value_blocks(values, self._scrambler))
         for chunks, rows in zip(self._chunks, firsts, strict=True):
-            chunks.append(values.take(pa.array(rows)))
+            chunks.append(values.take(as_arrow(rows)))
         return numbers
 
     def values(self, numbers: NDArray[np.int64]) -> list[pa.Array]:
         # Only the few that are asked for are gathered, shard by shard, then put back in order.
         shards, places = self._table.places(numbers)
         kind = encoding.plain_type(self._kind)
-        found: list[pa.Array] = [pa.array([], kind)]
+        found: list[pa.Array] = [pa.nulls(0, kind)]
         rows = []
         for shard, chunks in enumerate(self._chunks):
             mine = np.flatnonzero(shards == shard)
-            found += pa.chunked_array(chunks, kind).take(pa.array(places[mine])).chunks
+            found += pa.chunked_array(chunks, kind).take(as_arrow(places[mine])).chunks
             rows.append(mine)
         back = np.argsort(np.concatenate(rows))
-        return [pa.concat_arrays(found).take(pa.array(back))]
+        return [pa.concat_arrays(found).take(as_arrow(back))]
 
 
 class TupleColumn:

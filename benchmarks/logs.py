@@ -1,0 +1,140 @@
+"""dp-sips on logs as they come, against plain, non-private counts on the same data in the same run.
+
+python benchmarks/logs.py
+python benchmarks/logs.py --users 600000 --repeats 5 --only "shuffled text" --only "CSV of text"
+
+Files are held against the faster of DuckDB's two forms, frames against the faster of Polars'.
+"""
+
+import argparse
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+from contenders import (
+    duckdb_count_distinct,
+    duckdb_distinct_first,
+    ours,
+    ours_on_frame,
+    polars_count_distinct,
+    polars_distinct_first,
+)
+from measure import Measured, contest, measure
+
+from dp_sips.synthetic import chunks
+
+Yardstick = Callable[[str], Callable[[], int]]
+
+DUCKDB: Final = (duckdb_count_distinct, duckdb_distinct_first)
+POLARS: Final = (polars_count_distinct, polars_distinct_first)
+PAGES: Final = 1_000_000
+FEW: Final = 2_000_000
+
+
+@dataclass(frozen=True)
+class Case:
+    """One kind of log: how it is made of the synthetic rows, how it is written, who is to beat."""
+
+    make: Callable[[pa.Table], pa.Table]
+    suffix: str = ".parquet"
+    frame: str | None = None
+
+    def write(self, rows: pa.Table, folder: Path) -> str:
+        """Write the log, and return its path."""
+        path = folder / f"log{self.suffix}"
+        table = self.make(rows)
+        if self.suffix == ".csv":
+            pacsv.write_csv(table, path)
+        else:
+            pq.write_table(table, path, compression="zstd", row_group_size=1 << 20)
+        return str(path)
+
+    def calls(self, path: str) -> dict[str, Callable[[], Measured]]:
+        """Return the yardsticks, then `sips` and `auto`."""
+        yardsticks: tuple[Yardstick, ...] = POLARS if self.frame else DUCKDB
+        select = partial(ours_on_frame, kind=self.frame) if self.frame else ours
+        named = {call.__name__: partial(measure, call, path) for call in yardsticks}
+        mine = {name: partial(measure, select, path, name) for name in ("sips", "auto")}
+        return {**named, **mine}
+
+
+def shuffled(rows: pa.Table) -> pa.Table:
+    """Return the rows in random order, as in a log by time."""
+    return rows.take(np.random.default_rng(1).permutation(len(rows)))
+
+
+def texts(rows: pa.Table) -> pa.Table:
+    """Return shuffled rows with addresses as users and pages as items."""
+    rows = shuffled(rows)
+    users = _joined("u", rows["user"], "@example.com")
+    pages = pa.array(rows["item"].to_numpy() % PAGES)
+    return pa.table({"user": users, "item": _joined("https://site.example/page/", pages, "")})
+
+
+def few(rows: pa.Table) -> pa.Table:
+    """Return the first two million rows."""
+    return rows.slice(0, FEW)
+
+
+def _joined(before: str, numbers: pa.Array, after: str) -> pa.Array:
+    return pc.binary_join_element_wise(before, pc.cast(numbers, pa.string()), after, "")
+
+
+CASES: Final = {
+    "sorted integers": Case(lambda rows: rows),
+    "shuffled integers": Case(shuffled),
+    "shuffled text": Case(texts),
+    "CSV of integers": Case(shuffled, ".csv"),
+    "CSV of text": Case(texts, ".csv"),
+    "Polars frame of text": Case(texts, frame="polars"),
+    "pandas frame of text": Case(texts, frame="pandas"),
+    "Arrow table of text": Case(texts, frame="arrow"),
+    "few rows of integers": Case(few),
+    "few rows of text": Case(lambda rows: texts(few(rows))),
+}
+
+
+def main() -> None:
+    """Print a row for each kind of log."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--users", type=int, default=80_000, help="63 rows each, on average")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--only", action="append", choices=CASES, help="a kind of log; default all")
+    options = parser.parse_args()
+    rows = pa.concat_tables(part for _, parts in chunks(options.users, seed=0) for part in parts)
+    print(f"{len(rows):,} rows; medians of {options.repeats} runs, each in its own process;")
+    print(
+        "ratios are to the faster (of seconds, of CPU seconds) or smaller (of memory) yardstick\n"
+    )
+    print("| data | faster yardstick | `sips` | CPU | memory | `auto` | CPU | memory |")
+    print("|---|---|---|---|---|---|---|---|", flush=True)
+    for name in options.only or CASES:
+        print(_row(name, CASES[name], rows, options.repeats), flush=True)
+
+
+def _row(name: str, case: Case, rows: pa.Table, repeats: int) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        results = contest(case.calls(case.write(rows, Path(folder))), repeats)
+    *yardsticks, sips, auto = results.values()
+    fastest = min(run.seconds for run in yardsticks)
+    shown = " | ".join(_ratios(run, yardsticks) for run in (sips, auto))
+    return f"| {name} | {fastest:.2f} s | {shown} |"
+
+
+def _ratios(run: Measured, yardsticks: list[Measured]) -> str:
+    seconds = run.seconds / min(other.seconds for other in yardsticks)
+    cpu = run.cpu_seconds / min(other.cpu_seconds for other in yardsticks)
+    memory = run.peak_mb / min(other.peak_mb for other in yardsticks)
+    return f"{run.seconds:.2f} s, {seconds:.2f}× | {cpu:.2f}× | {memory:.2f}×"
+
+
+if __name__ == "__main__":
+    main()
