@@ -11,8 +11,8 @@ by them, and spends the rest on what it chose:
     D ← Y − g·P + Laplace           Y = Σ π(H), what matching would release on average
                                     P = Σ ramp(W), a proxy of what evidence would: the weights of
                                         one round, in which up to 16 items of a user count
-                                    g = exp(−0.24 + 0.25 s), what further rounds are worth
-    D above ±2 scales of its noise: matching, else evidence     (+ where s > 2.7, − elsewhere)
+                                    g = exp(−0.28 + 0.26 s), what further rounds are worth
+    D above ±2 scales of its noise: matching, else evidence     (+ where s > 2.5, − elsewhere)
 
 The constants were fitted on the data sets of docs/yields.md; experiments/choice.py shows how
 well they choose.
@@ -75,9 +75,9 @@ _SHARES: Final = (0.1, 0.25, 0.65)
 
 _SHORT_LISTS: Final = 2.4
 _LONG_LISTS: Final = 4.8
-_LEAN_AT: Final = 2.7
+_LEAN_AT: Final = 2.5
 _LEAN: Final = 2.0
-_WORTH: Final = (-0.24, 0.25)
+_WORTH: Final = (-0.28, 0.26)
 _SIZE_UNIT: Final = 16
 _LARGEST_SIZE: Final = 128
 _YIELD_UNIT: Final = 1024
