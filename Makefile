@@ -37,7 +37,7 @@ paper: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt $(wildcard src/dp_sips/engines/memory/*.pyx src/dp_sips/engines/memory/*.pxd)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet --editable '.[pandas,polars,duckdb,spark,text]' --group test
+	$(BIN)/pip install --quiet --editable '.[pandas,polars,duckdb,spark,text,counts]' --group test
 	touch $@
 
 clean:

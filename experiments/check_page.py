@@ -7,6 +7,7 @@ Chromium is missing, Debian's package is installed if this is root's Debian; oth
 """
 
 import argparse
+import fcntl
 import json
 import os
 import re
@@ -104,17 +105,24 @@ def _browse(page: Path, folder: str, *what: str) -> str:
 
 def chromium() -> str:
     """Return the browser's path; installed now, if it is missing and this may install it."""
-    found = _which()
-    if not found and shutil.which("apt-get") and os.geteuid() == 0:
+    if not _which() and shutil.which("apt-get") and os.geteuid() == 0:
+        _install()
+    if not (found := _which()):
+        raise PageError("Chromium is missing: install it (Debian: apt-get install chromium)")
+    return found
+
+
+def _install() -> None:
+    """Install Debian's Chromium; tests that run side by side wait for the first to do it."""
+    with (Path(tempfile.gettempdir()) / "dp-sips-chromium.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if _which():
+            return
         # Debian's tools look for theirs there.
         path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
         quiet = os.environ | {"DEBIAN_FRONTEND": "noninteractive", "PATH": path}
         for step in (("update",), ("install", "--yes", "--no-install-recommends", "chromium")):
             subprocess.run(["apt-get", "--quiet", *step], check=False, env=quiet)
-        found = _which()
-    if not found:
-        raise PageError("Chromium is missing: install it (Debian: apt-get install chromium)")
-    return found
 
 
 def _which() -> str | None:

@@ -2,13 +2,14 @@
 
 Given pairs of users and items, release as many items as possible under differential privacy,
 without revealing whether any one person is in the data. `select_partitions` does it, `plan` says
-beforehand what it will do.
+beforehand what it will do, and `count_users` adds how many users hold each item.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from dp_sips import text
+from dp_sips.counts import Counts
 from dp_sips.errors import (
     DpSipsError,
     InputError,
@@ -35,12 +36,14 @@ from dp_sips.privacy.guarantee import Guarantee
 from dp_sips.selection import Selection
 
 if TYPE_CHECKING:
+    from dp_sips.count import count_users
     from dp_sips.engines.memory import MemoryEngine
     from dp_sips.select import select_partitions
     from dp_sips.tokens import write_tokens
 
 __all__ = [
     "Budget",
+    "Counts",
     "Cumulative",
     "DpSipsError",
     "Dpsu",
@@ -61,6 +64,7 @@ __all__ = [
     "SipsRule",
     "UsageError",
     "WeightedGaussian",
+    "count_users",
     "plan",
     "select_partitions",
     "text",
@@ -70,6 +74,7 @@ __all__ = [
 # These bring Arrow and the compiled loops, which a plan does not need.
 _ON_USE = {
     "MemoryEngine": "dp_sips.engines.memory",
+    "count_users": "dp_sips.count",
     "select_partitions": "dp_sips.select",
     "write_tokens": "dp_sips.tokens",
 }

@@ -37,6 +37,7 @@ class Plan:
         bounds: How users' sets are bounded.
         look: The private look at the data that decides which of `rounds` run; mostly None.
         chosen_by: The public numbers of the look that chose this plan, if one did.
+        branch: The guarantee of what the look chose, by itself.
     """
 
     mechanism: Mechanism
@@ -46,6 +47,7 @@ class Plan:
     bounds: Bounds
     look: Look | None = None
     chosen_by: dict[str, Any] | None = None
+    branch: Guarantee | None = None
 
     @property
     def max_items(self) -> int:
@@ -65,6 +67,7 @@ class Plan:
             self.guarantee,
             design.bounds,
             chosen_by={"name": self.mechanism.name, "epsilon": self.look.spent(branch)},
+            branch=design.guarantee,
         )
 
     def release_probability(self, users: int, items_per_user: int = 1) -> float:
@@ -174,7 +177,7 @@ def plan(
     ρ-zCDP. The mechanism's file has the proof.
     """
     refuse_unknown(unknown)
-    asked = _asked(epsilon, delta, rho)
+    asked = asked_for(epsilon, delta, rho)
     most = None if max_items is None else check_whole("max_items", max_items)
     if mechanism == "auto":
         chosen, design = recommended(asked, most, items_per_user)
@@ -186,7 +189,7 @@ def plan(
     return Plan(chosen, asked, design.rounds, design.guarantee, design.bounds, design.look)
 
 
-def _asked(epsilon: float | None, delta: float | None, rho: float | None) -> Asked:
+def asked_for(epsilon: float | None, delta: float | None, rho: float | None) -> Asked:
     """Return the privacy parameters, checked."""
     if (epsilon is None) == (rho is None):
         given = "both" if epsilon is not None else "neither"

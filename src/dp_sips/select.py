@@ -10,6 +10,7 @@ from dp_sips.errors import UsageError
 from dp_sips.mechanisms import Mechanism
 from dp_sips.plan import Plan
 from dp_sips.plan import plan as make_plan
+from dp_sips.privacy.contributions import Contributions
 from dp_sips.privacy.noise import Key, Purpose
 from dp_sips.progress import Progress
 from dp_sips.room import clear_about_memory
@@ -80,23 +81,29 @@ def select_partitions(
         max_items=max_items,
         items_per_user=items_per_user,
     )
-    key = _key(seed, insecure_test=insecure_test)
+    key = run_key(seed, insecure_test=insecure_test)
     shown = Progress(show=progress)
     runner = find_engine(engine, data)
-    _refuse_turns(plan, runner)
+    refuse_turns(plan, runner)
     source = open_source(runner.read(data), user=user, item=item, nulls=nulls, types=types)
 
     with closing(runner.load(source, plan.bounds, key, shown)) as contributions:
-        plan = plan.after_look(contributions, key.scrambler(Purpose.LOOK))
-        for index, round_ in enumerate(shown.steps("rounds", plan.rounds, len(plan.rounds))):
-            round_.run(contributions, key.noise_of_round(index))
+        plan = run_rounds(plan, contributions, key, shown)
         released = sorted_items(contributions.released(), source.item_schema)
 
     facts = {"nulls": nulls, "items": source.describe(released)}
     return Selection(source.restore(released), plan, not key.is_test, facts)
 
 
-def _refuse_turns(plan: Plan, runner: Engine) -> None:
+def run_rounds(plan: Plan, contributions: Contributions, key: Key, shown: Progress) -> Plan:
+    """Run a plan on loaded contributions; return the plan that ran, if a look chose it."""
+    plan = plan.after_look(contributions, key.scrambler(Purpose.LOOK))
+    for index, round_ in enumerate(shown.steps("rounds", plan.rounds, len(plan.rounds))):
+        round_.run(contributions, key.noise_of_round(index))
+    return plan
+
+
+def refuse_turns(plan: Plan, runner: Engine) -> None:
     """Reject an engine that cannot take one user after the other, where the plan does."""
     if plan.mechanism.sequential and not runner.takes_turns:
         raise UsageError(
@@ -105,7 +112,8 @@ def _refuse_turns(plan: Plan, runner: Engine) -> None:
         )
 
 
-def _key(seed: int | None, *, insecure_test: bool) -> Key:
+def run_key(seed: int | None, *, insecure_test: bool) -> Key:
+    """Return a fresh key, or the key of a test seed."""
     if seed is None:
         if insecure_test:
             raise UsageError(

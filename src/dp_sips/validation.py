@@ -76,9 +76,12 @@ FOREIGN: Final = {foreign: ours for ours, names in _MEANT.items() for foreign in
 """Each known foreign name, and ours."""
 
 
-def refuse_unknown(unknown: Mapping[str, Any]) -> None:
-    """Raise an error for the first unknown parameter, naming the one that was meant."""
+def refuse_unknown(unknown: Mapping[str, Any], more: tuple[str, ...] = ()) -> None:
+    """Raise an error for the first unknown parameter, naming the one that was meant.
+
+    `more` are the parameters that a function has besides `OURS`.
+    """
     for name in unknown:
         if name in FOREIGN:
             raise UsageError(f"unknown parameter {name!r}: here it is called {FOREIGN[name]}")
-        raise UsageError(f"unknown parameter {name!r}: {did_you_mean(name, OURS)}")
+        raise UsageError(f"unknown parameter {name!r}: {did_you_mean(name, (*OURS, *more))}")

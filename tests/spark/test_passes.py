@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dp_sips.engines.block_sets import BlockSet
 from dp_sips.engines.spark import chunks, loading
-from dp_sips.engines.spark.block_sets import BlockSet
 from dp_sips.engines.spark.pairs import make_pairs, sort_distinct
 from dp_sips.engines.spark.sums import add_up
 from dp_sips.engines.spark.weighing import RetainItems, WeighChunks
@@ -104,9 +104,7 @@ def _by_hand(pairs: Any, most: int, gone: set[int]) -> dict[int, int]:
 
 
 def test_blocks_whose_words_agree(monkeypatch: Any) -> None:
-    monkeypatch.setattr(
-        "dp_sips.engines.spark.block_sets.hash_blocks", lambda b: b[:, 0] % np.uint64(3)
-    )
+    monkeypatch.setattr("dp_sips.engines.block_sets.hash_blocks", lambda b: b[:, 0] % np.uint64(3))
     few = BlockSet.of(blocks([1, 4, 7, 9]))
     places = few.find(blocks(range(11)))
     assert np.flatnonzero(places >= 0).tolist() == [1, 4, 7, 9]

@@ -13,21 +13,21 @@ _MEANS: Final = {"rounds": Sips.name, "ratio": Sips.name, "histogram": Gw.name}
 """The mechanism that a parameter alone means."""
 
 
-def add_privacy(parser: Parser) -> None:
-    """Add the budget: --epsilon or --rho, with --delta, and --max-items."""
+_MAX_ITEMS: Final = (
+    "how many items of a user count; more are left out at random (default: 250, and 100 for most "
+    "other mechanisms)"
+)
+
+
+def add_privacy(parser: Parser, max_items: str = _MAX_ITEMS) -> None:
+    """Add the budget: --epsilon or --rho, with --delta, and --max-items, with what it means."""
     group = parser.add_argument_group("privacy (give --epsilon or --rho, and --delta)")
     group.add_argument("--epsilon", type=float, metavar="E", help="ε of (ε, δ)-DP")
     group.add_argument("--rho", type=float, metavar="R", help="ρ of δ-approximate ρ-zCDP")
     group.add_argument(
         "--delta", type=float, metavar="D", help="δ: well below 1 / (number of users)"
     )
-    group.add_argument(
-        "--max-items",
-        type=int,
-        metavar="N",
-        help="how many items of a user count; more are left out at random "
-        "(default: 250, and 100 for most other mechanisms)",
-    )
+    group.add_argument("--max-items", type=int, metavar="N", help=max_items)
 
 
 def add_types(group: argparse._ActionsContainer) -> None:

@@ -12,6 +12,7 @@ from dp_sips.validation import FOREIGN
 
 COMMANDS: Final = {
     "select": "release the items of a data set under differential privacy",
+    "count": "release items and about how many users hold each",
     "plan": "say beforehand what a release will do, without any data",
     "mechanisms": "list the mechanisms, and what each is good for",
     "convert": "between (ρ, δ) of zCDP and (ε, δ) of differential privacy",
@@ -20,7 +21,7 @@ COMMANDS: Final = {
     "demo": "select from a small generated data set, and explain the outcome",
 }
 
-READS_DATA: Final = ("select", "tokenize", "generate", "demo")
+READS_DATA: Final = ("select", "count", "tokenize", "generate", "demo")
 """Commands that need Arrow, and more memory than a plan."""
 
 _EXIT_CODES: Final = """\

@@ -116,6 +116,7 @@ def _report(message: str, code: int) -> int:
 def _in_flags(message: str) -> str:
     """Spell the library's advice as it is typed here."""
     message = re.sub(r'\bnulls="(\w+)"', r"--nulls \1", message)
+    message = re.sub(r"\bother=True", "--other", message)
     message = re.sub(r"\bengine='(\w+)'", r"--engine \1", message)
     return re.sub(r"\bitem=\[(.*?)\]", lambda found: _repeated("--item", found[1]), message)
 

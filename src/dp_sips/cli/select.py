@@ -47,19 +47,19 @@ def configure(parser: Parser) -> None:
         "dp-sips select INPUT… --user U --item I (--epsilon E | --rho R) --delta D\n"
         "                      [-o FILE] …"
     )
-    _add_input(parser)
+    add_input(parser)
     add_privacy(parser)
     add_mechanism(parser)
-    _add_histogram(parser)
-    _add_output(parser)
-    _add_engine(parser)
+    add_histogram(parser)
+    add_output(parser)
+    add_engine(parser)
 
 
 def run(args: argparse.Namespace) -> None:
     """Check everything that needs no data, select, and write."""
-    _check_words(args)
-    _check_outputs(args)
-    chosen = mechanism(args.mechanism, args, histogram=_histogram(args))
+    check_words(args)
+    check_outputs(args, columns=len(args.item))
+    chosen = mechanism(args.mechanism, args, histogram=histogram(args))
     selection = select_partitions(
         args.input,
         user=args.user,
@@ -70,21 +70,20 @@ def run(args: argparse.Namespace) -> None:
         max_items=args.max_items,
         items_per_user=args.items_per_user if chosen == "auto" else None,
         mechanism=chosen,
-        engine=_engine(args),
+        engine=engine(args),
         nulls=args.nulls,
         types=types(args),
         seed=args.seed,
         insecure_test=args.insecure_test,
         progress=False if args.quiet else None,
     )
-    _write_files(selection, args)
-    end_at_signals()
-    _write_stdout(selection, args)
+    write_release("items", selection.items, selection, args)
     if not args.quiet:
         say(summary(selection, args.output))
 
 
-def _add_input(parser: Parser) -> None:
+def add_input(parser: Parser) -> None:
+    """Add what is read, and how."""
     group = parser.add_argument_group("data")
     group.add_argument(
         "input", nargs="*", metavar="INPUT", help="Parquet, CSV, JSON lines or Arrow: files, "
@@ -106,7 +105,8 @@ def _add_input(parser: Parser) -> None:
     add_types(group)
 
 
-def _add_histogram(parser: Parser) -> None:
+def add_histogram(parser: Parser) -> None:
+    """Add --histogram."""
     parser.add_argument(
         "--histogram",
         metavar="FILE",
@@ -116,14 +116,16 @@ def _add_histogram(parser: Parser) -> None:
     )
 
 
-def _histogram(args: argparse.Namespace) -> dict[Any, int] | None:
+def histogram(args: argparse.Namespace) -> dict[Any, int] | None:
+    """Read the public frequencies, if there are any."""
     if args.histogram is None:
         return None
     data = open_source(args.input, user=args.user, item=args.item, types=types(args))
     return read_histogram(args.histogram, data)
 
 
-def _add_output(parser: Parser) -> None:
+def add_output(parser: Parser) -> None:
+    """Add where the release goes."""
     group = parser.add_argument_group("output")
     group.add_argument("-o", "--output", metavar="FILE", help="write the items to FILE")
     group.add_argument(
@@ -140,7 +142,8 @@ def _add_output(parser: Parser) -> None:
     group.add_argument("--quiet", action="store_true", help="no progress bars, no summary")
 
 
-def _add_engine(parser: Parser) -> None:
+def add_engine(parser: Parser) -> None:
+    """Add what runs it, and test seeds."""
     group = parser.add_argument_group("running")
     group.add_argument(
         "--engine",
@@ -156,7 +159,7 @@ def _add_engine(parser: Parser) -> None:
     group.add_argument("--insecure-test", action="store_true", help="required with --seed")
 
 
-def _check_words(args: argparse.Namespace) -> None:
+def check_words(args: argparse.Namespace) -> None:
     """Say what is missing, or does not go together, in the words of the command line."""
     for value, fix in (
         (args.input, "INPUT is missing: name at least one file, folder or quoted glob"),
@@ -174,14 +177,16 @@ def _check_words(args: argparse.Namespace) -> None:
         raise UsageError(f"--json and --format {args.format} both want stdout: leave one out")
 
 
-def _check_outputs(args: argparse.Namespace) -> None:
+def check_outputs(args: argparse.Namespace, *, columns: int, keys: str | None = None) -> None:
+    """Reject outputs that cannot be written, before any data is read; `keys` is read, too."""
     kind = format_of(Path(args.output or "stdout"), args.format or _default_format(args))
-    check_columns(kind, len(args.item))
+    check_columns(kind, columns)
     if args.escape_formulas and kind != "csv":
         raise UsageError(f"--escape-formulas is for CSV, and the format is {kind}: leave it out")
     if args.json or not args.output:
         stdout()  # or say that it is closed
-    local = [place for place in args.input if "://" not in place]  # s3:// is Spark's to find
+    places = [*args.input, *filter(None, [keys])]
+    local = [place for place in places if "://" not in place]  # s3:// is Spark's to find
     inputs = find_files(local) if local else []
     for path in filter(None, (args.output, args.certificate)):
         check_output(path, overwrite=args.force, inputs=inputs)
@@ -195,7 +200,8 @@ def _default_format(args: argparse.Namespace) -> str | None:
     return None if args.output else "csv"
 
 
-def _engine(args: argparse.Namespace) -> str | Engine:
+def engine(args: argparse.Namespace) -> str | Engine:
+    """Return the engine that the flags describe."""
     if args.master is not None:
         if args.engine != "spark":
             raise UsageError(f"--master is for the engine spark, and this is {args.engine!r}")
@@ -207,11 +213,17 @@ def _engine(args: argparse.Namespace) -> str | Engine:
     return MemoryEngine(threads=args.threads)
 
 
-def _write_files(selection: Selection, args: argparse.Namespace) -> None:
-    """Write the files that were asked for: all of them, or none."""
+def write_release(name: str, table: Any, selection: Selection, args: argparse.Namespace) -> None:
+    """Write the files that were asked for, all of them or none, and what goes to stdout."""
+    _write_files(table, selection, args)
+    end_at_signals()
+    _write_stdout(name, table, selection, args)
+
+
+def _write_files(table: Any, selection: Selection, args: argparse.Namespace) -> None:
     writers: dict[Path, Writer] = {}
     if args.output:
-        path, items = Path(args.output), _shown(selection.items, args)
+        path, items = Path(args.output), _shown(table, args)
         kind = format_of(path, args.format)
         writers[path] = lambda sink: write_table(items, sink, path, kind)
     if args.certificate:
@@ -224,12 +236,12 @@ def _shown(items: Any, args: argparse.Namespace) -> Any:
     return without_formulas(items) if args.escape_formulas else items
 
 
-def _write_stdout(selection: Selection, args: argparse.Namespace) -> None:
+def _write_stdout(name: str, table: Any, selection: Selection, args: argparse.Namespace) -> None:
     if args.json:
-        shown = {"output": args.output} if args.output else {"items": _listed(selection.items)}
+        shown = {"output": args.output} if args.output else {name: _listed(table)}
         emit_json(shown | {"certificate": selection.certificate})
     elif not args.output:
-        WRITERS[args.format or "csv"](_shown(selection.items, args), stdout().buffer)
+        WRITERS[args.format or "csv"](_shown(table, args), stdout().buffer)
         stdout().buffer.flush()
 
 

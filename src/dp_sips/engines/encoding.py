@@ -1,6 +1,6 @@
 """From Arrow's values to the blocks that items are known by (privacy/blocks.py), and back."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -99,6 +99,17 @@ def _bytes_of(values: pa.Array) -> tuple[Any, Any, Any]:
     return data, offsets[:-1], lengths
 
 
+def item_blocks(columns: Sequence[pa.Array], scrambler: Scrambler) -> Blocks:
+    """Return one block for each row of the item columns."""
+    return combine([value_blocks(column, scrambler) for column in columns], scrambler)
+
+
+def table_blocks(items: pa.Table, key: Key) -> Blocks:
+    """Return one block for each row of a table of items."""
+    columns = [column.combine_chunks() for column in items.columns]
+    return item_blocks(columns, key.scrambler(Purpose.LONG_ITEMS))
+
+
 def public_counts(
     counts: Mapping[Any, int] | None, source: Source, key: Key
 ) -> PublicCounts | None:
@@ -122,7 +133,7 @@ def public_counts(
         raise UsageError(
             f"the items of the histogram must be like those of the data ({kinds}): {error}"
         ) from error
-    blocks = combine([value_blocks(array, scrambler) for array in arrays], scrambler)
+    blocks = item_blocks(arrays, scrambler)
     by_block = {
         block.tobytes(): count for block, count in zip(blocks, histogram.values(), strict=True)
     }

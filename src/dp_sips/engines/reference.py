@@ -10,10 +10,15 @@ import numpy as np
 import pyarrow as pa
 
 from dp_sips.engines.base import Engine
-from dp_sips.engines.encoding import PublicCounts, plain_type, public_counts, value_blocks
+from dp_sips.engines.encoding import (
+    PublicCounts,
+    item_blocks,
+    plain_type,
+    public_counts,
+    value_blocks,
+)
 from dp_sips.privacy import bounding
-from dp_sips.privacy.arrays import Blocks, Words
-from dp_sips.privacy.blocks import combine
+from dp_sips.privacy.arrays import Blocks, Integers, Words
 from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.contributions import (
     MOST,
@@ -56,14 +61,14 @@ class ReferenceEngine(Engine):
             users, *columns = batch.columns
             user_blocks = value_blocks(users, key.scrambler(Purpose.LONG_USERS))
             scrambler = key.scrambler(Purpose.LONG_ITEMS)
-            item_blocks = combine([value_blocks(c, scrambler) for c in columns], scrambler)
-            item_words = bounding.item_words(key, item_blocks)
+            blocks_of_items = item_blocks(columns, scrambler)
+            item_words = bounding.item_words(key, blocks_of_items)
             rank = bounding.rank(bounding.user_words(key, user_blocks), item_words)
             items = zip(*(column.to_pylist() for column in columns), strict=True)
             for row, (user, item) in enumerate(zip(users.to_pylist(), items, strict=True)):
                 ranks[user][item] = int(rank[row])
                 times[user][item] += 1
-                blocks[item] = item_blocks[row]
+                blocks[item] = blocks_of_items[row]
                 words[item] = int(item_words[row])
                 people[user] = user_blocks[row]
         most = bounds.max_items if bounds.once else None
@@ -72,7 +77,7 @@ class ReferenceEngine(Engine):
         order = bounding.turns(key, people_blocks)
         turns = [users[n] for n in order]
         user_words = bounding.user_words(key, people_blocks)[order]
-        sets = [sorted(ranks[user], key=ranks[user].__getitem__)[:most] for user in turns]
+        sets = [sorted(ranks[user], key=ranks[user].__getitem__) for user in turns]
         repeats = [times[user] for user in turns]
         return ReferenceContributions(
             sets,
@@ -82,6 +87,7 @@ class ReferenceEngine(Engine):
             words=words,
             user_words=user_words,
             public=public,
+            most=most,
         )
 
 
@@ -114,8 +120,10 @@ class ReferenceContributions(Contributions):
         words: dict[Item, int] | None = None,
         user_words: Words | None = None,
         public: PublicCounts | None = None,
+        most: int | None = None,
     ) -> None:
-        self._sets = sets
+        self._whole = sets
+        self._sets = [items[:most] for items in sets]
         self._times = times
         self._blocks = blocks
         self._words = words or {}
@@ -264,6 +272,17 @@ class ReferenceContributions(Contributions):
     def measure_items(self, weights: dict[Item, int], measure: Measure) -> int:
         """Return the sum over the items, by their weights."""
         return int(measure(np.array(list(weights.values()), dtype=np.uint64)).sum())
+
+    def count(self, keys: Blocks, max_items: int, *, others: bool) -> tuple[Integers, int]:
+        """Return how many users count for each key, and how many hold none."""
+        places = {key.tobytes(): place for place, key in enumerate(keys)}
+        counts, none = np.zeros(len(keys), dtype=np.int64), 0
+        for items in self._whole:
+            found = [places.get(self._blocks[item].tobytes()) for item in items]
+            held = [place for place in found if place is not None]
+            counts[held[:max_items]] += 1
+            none += not held
+        return counts, none if others else 0
 
     def remove(self, verdicts: list[Item]) -> None:
         """Remove found items from the users' sets: Algorithm 3, lines 8–10."""

@@ -11,6 +11,7 @@
 | `dpsu.py`, `policy_laplace.py`, `gw.py`, `turns.py` | users in turns; their theorem |
 | `mad.py`, `adaptive.py` | MAD and MAD2R; their theorem |
 | `auto.py` | what `mechanism="auto"` chooses |
+| `counting.py`, `joint.py`, `discrete.py` | counts of users; with a selection; their noise |
 | `base.py`, `chances.py`, `coins.py` | the protocol; what several share |
 """
 

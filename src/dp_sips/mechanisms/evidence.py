@@ -237,14 +237,18 @@ class JointBound:
         tails = _convex_tail((exact - self._shared) / self.schedule.deviations(rho)[:, None])
         return np.asarray((tails @ self._cells)[self._place] * self._ends[:, None] * _UPWARDS)
 
-    def noise(self, epsilon: float, rho: float) -> Floats:
-        """Return G(t) at the start of each block of t: the most in the block, as G decreases."""
-        if rho * _UPWARDS > math.sqrt(1 + epsilon**2) - 1:
-            whole = gaussian_delta(epsilon, math.sqrt(2 * rho) * _UPWARDS)
+    def noise(self, epsilon: float, rho: float, more: float = 0.0) -> Floats:
+        """Return G(t) at the start of each block of t: the most in the block, as G decreases.
+
+        `more` is ρ of a Gaussian mechanism on the release, of which `joint.py` speaks.
+        """
+        if (rho + more) * _UPWARDS > math.sqrt(1 + epsilon**2) - 1:
+            whole = gaussian_delta(epsilon, math.sqrt(2 * (rho + more)) * _UPWARDS)
             return np.full(len(self.starts), whole)
         points = np.linspace(0.0, 1.0, _CHORDS + 1)
-        deltas = [gaussian_delta(epsilon, math.sqrt(2 * rho * y) * _UPWARDS) for y in points[1:]]
-        return np.asarray(np.interp(self._norms, points, [0.0, *deltas]) @ self._cells * _UPWARDS)
+        norms = np.sqrt(2 * (rho * points + more)) * _UPWARDS
+        deltas = [gaussian_delta(epsilon, norm) if norm else 0.0 for norm in norms.tolist()]
+        return np.asarray(np.interp(self._norms, points, deltas) @ self._cells * _UPWARDS)
 
     def delta(self, epsilon: float, rho: float, thresholds: Floats) -> float:
         """Return max_t D(t) + G(t)."""

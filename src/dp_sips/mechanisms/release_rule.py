@@ -69,7 +69,7 @@ from numpy.typing import NDArray
 
 from dp_sips.errors import UsageError
 from dp_sips.privacy.arrays import Floats, Weights
-from dp_sips.privacy.budget import LEAST_EPSILON, check_delta, check_epsilon
+from dp_sips.privacy.budget import LEAST_EPSILON, check_delta, check_epsilon, rounded_up
 from dp_sips.privacy.search import boundary, minimum
 from dp_sips.privacy.weights import UNIT_BITS
 
@@ -200,10 +200,13 @@ def least_epsilon(delta: float) -> float:
     return -math.log(delta) / _LONGEST
 
 
-def rule_delta(rules: Sequence[ReleaseRule], epsilon: float) -> float:
-    """Return the δ with which rounds of these rules together are (ε, δ)-DP, rounded up."""
+def rule_delta(rules: Sequence[ReleaseRule], epsilon: float, more: float = 0.0) -> float:
+    """Return the δ with which rounds of these rules together are (ε, δ)-DP, rounded up.
+
+    `more` is ρ of a Gaussian mechanism on the release (`joint.py`): its D_α is at most αρ.
+    """
     alpha, e, own = _compose(rules)
-    return _delta_at(alpha, e, own, check_epsilon(epsilon))
+    return _delta_at(alpha, e + rounded_up(alpha * more), own, check_epsilon(epsilon))
 
 
 def rule_epsilon(rules: Sequence[ReleaseRule], delta: float) -> float:

@@ -36,18 +36,20 @@ class Bounds:
     """How a user's set is bounded and ordered.
 
     Attributes:
-        max_items: Δ0, how many items of a user count.
+        max_items: Δ0, how many items of a user count; 0 where no round runs.
         once: Whether sets are cut to max_items once, for all rounds. Otherwise, a round that
             removes items lets others move up.
         repeats: Whether it matters how often a user has an item.
         public_counts: Public frequencies of items (of tuples, for several columns) that order a
             user's items instead.
+        whole: Whether users are counted after the rounds, by their whole sets.
     """
 
     max_items: int
     once: bool = False
     repeats: bool = False
     public_counts: Mapping[Any, int] | None = field(default=None, repr=False, hash=False)
+    whole: bool = False
 
 
 def check_public_counts(name: str, counts: object) -> None:

@@ -159,6 +159,15 @@ class Contributions(Protocol):
         A dictionary would show in which order, or beside which others, the items were met.
         """
 
+    def count(self, keys: Blocks, max_items: int, *, others: bool) -> tuple[Integers, int]:
+        """Return how many users each of these items counts for, and how many users hold none.
+
+        A user counts for the first `max_items` of the keys that are in the whole set, as it was
+        loaded with `Bounds.whole`, in bounding order. Without `others`, no user holds none.
+
+        Sensitive: all of it; a mechanism adds noise.
+        """
+
     def close(self) -> None:
         """Free what is held outside of this object: threads, files, a cluster's cache."""
         return

@@ -1,4 +1,4 @@
-"""The only file that touches randomness.
+"""The only file that touches randomness; the noise of counts is OpenDP's (mechanisms/discrete.py).
 
 Noise is a pure function of (secret key, purpose, item): a retried task, a second engine or a
 recomputed block of a cache draws the same noise again. An item is a 16-byte block; AES-128 under a
@@ -43,6 +43,7 @@ class Purpose(StrEnum):
     BOUNDING_ITEMS = "bounding items"
     TURNS = "turns of users"
     LOOK = "look at the data"
+    COUNTS = "counts of users"
 
 
 class Key:

@@ -17,6 +17,9 @@ from dp_sips.sources.types import batch_type, element, from_batch_type, to_batch
 from dp_sips.sources.utf8 import Utf8Check
 from dp_sips.sources.values import AnyKind, describe, encode, python_values
 
+USERS = "users"
+"""The column of counts beside released items."""
+
 Unpack = Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
 """Makes rows of other things, such as lines of JSON."""
 
@@ -47,6 +50,8 @@ class Feed:
 
     Batches come in the order of `schema`, in any size; their text may be dictionary-encoded. A
     column of `AnyKind` comes as the bytes that carry it, or as lists of these.
+
+    `restore` turns the item columns, and any beside them, into the caller's kind of table.
 
     Where `frame` is a Spark table of the same rows, these need not leave Spark; `unpack` makes rows
     of what the frame has, where that is something else.
@@ -94,6 +99,15 @@ class Source:
     def restore(self, items: pa.Table) -> Any:
         """Turn released items (of `item_schema`) into the caller's kind of table."""
         return self.feed.restore(from_batch_type(items, self._own_items))
+
+    def restore_counts(self, items: pa.Table, users: pa.Array) -> Any:
+        """Turn released items and a count for each into the caller's kind of table.
+
+        There may be one more count than items: that row's item is null.
+        """
+        rows = pa.array([*range(items.num_rows), None][: len(users)], pa.int64())
+        own = from_batch_type(items.take(rows), self._own_items)
+        return self.feed.restore(own.append_column(USERS, users))
 
     def describe(self, items: pa.Table) -> dict[str, str]:
         """Name the types of released items: where none is declared, those that they have."""

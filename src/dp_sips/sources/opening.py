@@ -63,7 +63,7 @@ def open_source(
     columns = Columns.named(
         user, item.column if isinstance(item, TextItems) else item, types, texts=texts
     )
-    feed = _open_paths(data, columns) or _open_table(data, columns)
+    feed = _open_paths(data, columns) or open_any_table(data, columns)
     if feed is None:
         feed = _open_python(data, columns)
     for part in feed.parts:
@@ -88,7 +88,8 @@ def _all_paths(data: Iterable[Any]) -> bool:
     return all(isinstance(entry, (str, os.PathLike)) for entry in data)
 
 
-def _open_table(data: Any, columns: Columns) -> Feed | None:
+def open_any_table(data: Any, columns: Columns) -> Feed | None:
+    """Open a table of any library; return nothing for what is not one."""
     if isinstance(data, (pa.Table, pa.RecordBatch)):
         return open_table(data, columns)
     opener = _foreign_opener(type(data))

@@ -1,7 +1,8 @@
 """pandas data frames. This module is imported only when the caller passes one."""
 
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 import pandas as pd
 import pyarrow as pa
@@ -14,6 +15,12 @@ from dp_sips.sources.types import is_list
 from dp_sips.sources.values import ANY_KIND, encode, encode_items, listed
 
 _LABEL = "the data frame"
+_WITHOUT_NULLS: Final[dict[str, Callable[[Any], str]]] = {
+    "b": lambda _: "boolean",
+    "i": lambda dtype: f"Int{8 * dtype.itemsize}",
+    "u": lambda dtype: f"UInt{8 * dtype.itemsize}",
+}
+"""Kinds of dtypes that have no null, and the dtype that has one."""
 
 
 def open_pandas(frame: pd.DataFrame, columns: Columns) -> Feed:
@@ -87,7 +94,8 @@ def _item_dtype(dtype: Any, kind: pa.DataType, declared: pa.DataType | None) -> 
 
 
 def _frame(items: pa.Table, dtypes: dict[str, Any]) -> pd.DataFrame:
-    return pd.DataFrame({name: _series(items[name], dtype) for name, dtype in dtypes.items()})
+    names = items.column_names  # counts may be beside the items
+    return pd.DataFrame({name: _series(items[name], dtypes.get(name)) for name in names})
 
 
 def _series(column: pa.ChunkedArray, dtype: Any) -> Any:
@@ -100,6 +108,8 @@ def _series(column: pa.ChunkedArray, dtype: Any) -> Any:
         return pd.Series(listed(column), dtype=object)
     if hasattr(dtype, "__from_arrow__"):
         return pd.Series(dtype.__from_arrow__(column))
+    if column.null_count and dtype.kind in _WITHOUT_NULLS:
+        return pd.Series(column.to_pylist(), dtype=_WITHOUT_NULLS[dtype.kind](dtype))
     return column.to_pandas().astype(dtype)
 
 

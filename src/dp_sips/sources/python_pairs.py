@@ -108,7 +108,9 @@ def _paths(pair: Any) -> str:
 
 
 def _as_list(items: pa.Table) -> list[Any]:
-    return listed(items.column(0))
+    """Return the items; with counts beside them, pairs."""
+    values, *others = map(listed, items.columns)
+    return list(zip(values, *others, strict=True)) if others else values
 
 
 def _as_columns(items: pa.Table) -> dict[str, list[Any]]:

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
-from pyspark.sql.types import ArrayType, StructField, StructType
+from pyspark.sql.types import ArrayType, LongType, StructField, StructType
 
 from dp_sips.errors import InputError
 from dp_sips.sources import json_lines
@@ -38,7 +38,9 @@ def open_frame(data: Any, columns: Columns) -> Feed:
     fields = [_item_field(field) for field in needed.schema.fields[1:]]
 
     def restore(items: pa.Table) -> DataFrame:
-        own = None if columns.types else StructType(fields)
+        # Counts may be beside the items.
+        counts = [StructField(name, LongType()) for name in items.column_names[len(fields) :]]
+        own = None if columns.types else StructType([*fields, *counts])
         return frame.sparkSession.createDataFrame(items, own)
 
     return _feed(needed, _LABEL, restore)

@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from dp_sips.engines.encoding import PublicCounts
 from dp_sips.engines.memory import folds, kernels, settling
 from dp_sips.engines.memory.allocator import give_memory_back
+from dp_sips.engines.memory.counting import KeyCounter, places_of
 from dp_sips.engines.memory.loading import UserSets, begins_of, close_gaps, cuts
 from dp_sips.engines.memory.matching import Items, Seating, Sets, settle
 from dp_sips.engines.memory.numbering import Column
 from dp_sips.engines.memory.weighing import add_split, counted, pieces
 from dp_sips.mechanisms.turns import SHAVE
 from dp_sips.privacy import bounding
-from dp_sips.privacy.arrays import Blocks, Bools, Claims, Weights
+from dp_sips.privacy.arrays import Blocks, Bools, Claims, Integers, Weights
 from dp_sips.privacy.contributions import (
     MOST,
     Contributions,
@@ -33,6 +34,7 @@ from dp_sips.privacy.contributions import (
 )
 from dp_sips.privacy.noise import Key
 from dp_sips.privacy.weights import UNIT_BITS, WHOLE_CLAIM, weight_table
+from dp_sips.room import check_room
 
 _PIECE: Final = 1 << 16
 """Items that are decided about at a time: enough for numpy, little enough for the cache."""
@@ -56,13 +58,14 @@ class MemoryContributions(Contributions):
         threads: int,
         public: PublicCounts | None,
     ) -> None:
-        self._sets = sets
+        self._sets = self._whole = sets
         self._users = users
         self._items = items
         self._schema = schema
         self._key = key
         self._pool = pool
         self._public = public
+        self._threads = threads
         self._shares = cuts(sets.ends, threads)
         self._longest = int(np.diff(sets.ends, prepend=np.uint64(0)).max())
         self._ordered_above = self._longest  # the items of larger sets are in bounding order
@@ -95,13 +98,18 @@ class MemoryContributions(Contributions):
 
         list(self._pool.map(work, *zip(*cuts(sets.ends, 8 * len(self._shares)), strict=True)))
 
-    def truncate(self, max_items: int) -> None:
-        """Keep only the first `max_items` items of each user."""
+    def truncate(self, max_items: int, *, keep_whole: bool = False) -> None:
+        """Keep only the first `max_items` items of each user; whole sets stay where asked for."""
         items, ends = self._sets.items, self._sets.ends
+        if keep_whole:  # rounds write over what they have
+            check_room(items.nbytes)
+            items = items.copy()
         sizes = np.minimum(np.diff(ends, prepend=np.uint64(0)), np.uint64(max_items))
         new_ends = np.cumsum(sizes, dtype=np.uint64)
         kernels.cut_items(items, ends, new_ends)
         self._sets = UserSets(items[: int(new_ends[-1])], new_ends, self._sets.counts)
+        if not keep_whole:
+            self._whole = self._sets
         self._share_out()
 
     def weigh(self, max_items: int, step_bits: int = UNIT_BITS) -> Weights:
@@ -288,6 +296,30 @@ class MemoryContributions(Contributions):
         self._by_pieces(work)
         return sum(sums)
 
+    def count(self, keys: Blocks, max_items: int, *, others: bool) -> tuple[Integers, int]:
+        """Return how many users count for each key, and how many hold none."""
+        counter = self._counter(keys, max_items)
+        shares = [counter.pieces()[i :: self._threads] for i in range(self._threads)]
+        histograms = [np.zeros(len(keys), dtype=np.uint64) for _ in shares]
+
+        def work(sums: Weights, share: list[tuple[int, int]]) -> int:
+            return sum(counter.add(piece, sums) for piece in share)
+
+        none = sum(self._pool.map(work, histograms, shares))
+        return np.sum(histograms, axis=0).astype(np.int64), none if others else 0
+
+    def _counter(self, keys: Blocks, max_items: int) -> KeyCounter:
+        """Find the keys among the items."""
+        places = np.empty(self._items.size(), dtype=np.int32)
+        find = places_of(keys)
+
+        def work(piece: slice) -> None:
+            places[piece] = find(self._items.blocks(piece))
+
+        self._by_pieces(work, max(_PIECE, len(keys)))  # keys are hashed for each piece
+        words = self._user_words(), bounding.item_words(self._key, keys)
+        return KeyCounter(self._whole, places, *words, max_items)
+
     def remove(self, verdicts: Bools) -> None:
         """Release the items with a yes, and take them out of the users' sets."""
         # Few are: the rest of the memory need not be touched.
@@ -330,9 +362,9 @@ class MemoryContributions(Contributions):
         self._by_pieces(work)
         return counts
 
-    def _by_pieces(self, work: Callable[[slice], None]) -> None:
+    def _by_pieces(self, work: Callable[[slice], None], step: int = _PIECE) -> None:
         size = self._items.size()
-        list(self._pool.map(work, (slice(i, i + _PIECE) for i in range(0, size, _PIECE))))
+        list(self._pool.map(work, (slice(i, i + step) for i in range(0, size, step))))
 
 
 def _active(gone: Bools, piece: slice) -> slice | NDArray[np.int64]:

@@ -45,9 +45,10 @@ class MemoryEngine(Engine):
         keep_memory()
         try:
             loaded = self._load(source, bounds, key, progress)
-            loaded.order(bounds.max_items)
+            if bounds.max_items:
+                loaded.order(bounds.max_items)
             if bounds.once:
-                loaded.truncate(bounds.max_items)
+                loaded.truncate(bounds.max_items, keep_whole=bounds.whole)
         except BaseException:
             give_memory_back()
             raise

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dp_sips.engines.spark.block_sets import number_blocks
+from dp_sips.engines.spark.numbering import number_blocks
 from dp_sips.engines.spark.pairs import HIGH, LOW, TAG, USER, Pairs, user_starts
 from dp_sips.privacy.arrays import Blocks, Bools, Words
 

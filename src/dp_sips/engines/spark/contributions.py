@@ -11,10 +11,11 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from dp_sips.engines.block_sets import NO_BLOCKS, BlockSet
 from dp_sips.engines.encoding import PublicCounts, plain_type
 from dp_sips.engines.memory.matching import Seating
-from dp_sips.engines.spark.block_sets import NO_BLOCKS, BlockSet
 from dp_sips.engines.spark.chunks import CHUNK_SCHEMA
+from dp_sips.engines.spark.counting import NO_KEY, CountChunks, EncodeKeys, as_signal
 from dp_sips.engines.spark.deciding import (
     BLOCK_SCHEMA,
     COUNTS,
@@ -83,7 +84,7 @@ from dp_sips.engines.spark.wire import (
     payloads_of,
 )
 from dp_sips.errors import InputError, UsageError
-from dp_sips.privacy.arrays import Blocks, Weights
+from dp_sips.privacy.arrays import Blocks, Integers, Weights
 from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.contributions import (
     Contributions,
@@ -193,9 +194,7 @@ class SparkContributions(Contributions):
         """Return the sum of what users give by `split`; signals travel by broadcast."""
         chunks, signals = self._current_chunks(), Signals.none()
         if weights is not None and signal is not None:
-            with translated_errors():
-                rows = weights.mapInArrow(SignalItems(signal), SIGNAL_SCHEMA).toArrow()
-            signals = Signals.from_table(rows)
+            signals = self._signals(weights, signal)
         spread = SpreadWeights(split, self._removed, signals, max_items, self._labels)
         return self._shuffle_by_item(chunks.mapInArrow(spread, SHUFFLE_SCHEMA))
 
@@ -266,6 +265,24 @@ class SparkContributions(Contributions):
     def measure_items(self, weights: DataFrame, measure: Measure) -> int:
         """Return the sum over the items, by their weights: one small job."""
         return self._total(weights.mapInArrow(MeasureItems(measure), TOTAL_SCHEMA))
+
+    def count(self, keys: Blocks, max_items: int, *, others: bool) -> tuple[Integers, int]:
+        """Return how many users count for each key, and how many hold none: the data, once more."""
+        most = max_items + others
+        known = BlockSet.of(keys)
+        encode = EncodeKeys(self._reader, self._key, self._labels, known, most, others)
+        shuffled = self._frame.mapInArrow(encode, SHUFFLE_SCHEMA).repartition("bucket")
+        chunks = shuffled.mapInArrow(LayOutChunks(self._key, most), CHUNK_SCHEMA)
+        count = CountChunks(max_items, others, self._labels)
+        sums = chunks.mapInArrow(count, SHUFFLE_SCHEMA).repartition("bucket")
+        found = self._signals(sums, as_signal)
+        return found.look_up(keys), int(found.look_up(NO_KEY)[0]) if others else 0
+
+    def _signals(self, sums: DataFrame, signal: Signal) -> Signals:
+        """Add up partial sums, and bring the items' signals to the driver."""
+        with translated_errors():
+            rows = sums.mapInArrow(SignalItems(signal), SIGNAL_SCHEMA).toArrow()
+        return Signals.from_table(rows)
 
     def _total(self, totals: DataFrame) -> int:
         with translated_errors():

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dp_sips.engines.spark.block_sets import NO_BLOCKS
+from dp_sips.engines.block_sets import NO_BLOCKS
 from dp_sips.engines.spark.sums import Sums, add_up
 from dp_sips.engines.spark.weighing import Signals
 from dp_sips.engines.spark.wire import Labels, pack, payloads_of, unpack

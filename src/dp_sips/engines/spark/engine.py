@@ -66,6 +66,8 @@ class SparkEngine(Engine):
             driver_items=self.driver_items,
             explain=self.explain,
         )
+        if not bounds.max_items:
+            return loaded
         try:
             with progress.bar("laying out by user", 1, unit="step") as bar:
                 loaded.lay_out()

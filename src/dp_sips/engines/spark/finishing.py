@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dp_sips.engines.block_sets import BlockSet
 from dp_sips.engines.memory import kernels
-from dp_sips.engines.spark.block_sets import BlockSet
 from dp_sips.engines.spark.chunks import Chunk, read_chunks
 from dp_sips.engines.spark.sums import Sums
 from dp_sips.privacy.arrays import Blocks, Claims, Weights

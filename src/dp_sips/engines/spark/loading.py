@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from dp_sips.engines.encoding import value_blocks
+from dp_sips.engines.encoding import item_blocks, value_blocks
 from dp_sips.engines.spark.chunks import read_chunks, split_into_chunks
 from dp_sips.engines.spark.pairs import (
     USER,
@@ -31,8 +31,6 @@ from dp_sips.engines.spark.pairs import (
 )
 from dp_sips.engines.spark.reading import PartitionReader
 from dp_sips.engines.spark.wire import Labels, WorkerKey, buckets_of, payloads_of, shuffle_rows
-from dp_sips.privacy.arrays import Blocks
-from dp_sips.privacy.blocks import combine
 
 PAIR_SCHEMA: Final = "user long, tag long, low long, high long"
 _PAIR_COLUMNS: Final = ("user", "tag", "low", "high")
@@ -42,11 +40,6 @@ RUN_SIZE: Final = 1 << 21
 
 _BATCH_SIZE: Final = 1 << 20
 """Pairs that a task sorts and splits into buckets at a time, before the shuffle."""
-
-
-def item_blocks(columns: list[pa.Array], key: WorkerKey) -> Blocks:
-    """Return one block for each row of the item columns."""
-    return combine([value_blocks(column, key.long_items) for column in columns], key.long_items)
 
 
 @dataclass(frozen=True, repr=False)
@@ -64,12 +57,12 @@ class EncodeRows:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Stream rows of `SHUFFLE_SCHEMA`."""
         pairs = map(self._encode, self.reader.read(batches))
-        return _split_by_user(pairs, self.labels, self.max_items)
+        return split_by_user(pairs, self.labels, self.max_items)
 
     def _encode(self, batch: pa.RecordBatch) -> Pairs:
         users, *items = batch.columns
         blocks = value_blocks(users, self.key.long_users)
-        return make_pairs(blocks, item_blocks(items, self.key), self.key)
+        return make_pairs(blocks, item_blocks(items, self.key.long_items), self.key)
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,7 +74,7 @@ class EncodePairs:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Stream rows of `SHUFFLE_SCHEMA`."""
-        return _split_by_user(map(self._encode, batches), self.labels, max_items=None)
+        return split_by_user(map(self._encode, batches), self.labels, max_items=None)
 
     def _encode(self, batch: pa.RecordBatch) -> Pairs:
         columns = (np.asarray(batch.column(name)).view(np.uint64) for name in _PAIR_COLUMNS)
@@ -99,7 +92,7 @@ def explode_chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch
         yield pa.RecordBatch.from_arrays(columns, names=list(_PAIR_COLUMNS))
 
 
-def _split_by_user(
+def split_by_user(
     stream: Iterable[Pairs], labels: Labels, max_items: int | None
 ) -> Iterator[pa.RecordBatch]:
     """Split each batch of pairs into a payload for each bucket of users."""

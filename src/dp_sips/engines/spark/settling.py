@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dp_sips.engines.block_sets import NO_BLOCKS, BlockSet
 from dp_sips.engines.encoding import PublicCounts
 from dp_sips.engines.memory import settling
 from dp_sips.engines.memory.matching import Items, Lists, Seating, Sets, arranged, seated
-from dp_sips.engines.spark.block_sets import NO_BLOCKS, BlockSet
 from dp_sips.engines.spark.chunks import Chunk, read_chunks
 from dp_sips.engines.spark.sums import Sums
 from dp_sips.engines.spark.weighing import Signals

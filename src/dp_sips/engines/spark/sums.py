@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dp_sips.engines.spark.block_sets import hash_blocks, number_blocks
+from dp_sips.engines.block_sets import hash_blocks
+from dp_sips.engines.spark.numbering import number_blocks
 from dp_sips.engines.spark.wire import Labels, buckets_of, pack, shuffle_rows, unpack
 from dp_sips.privacy.arrays import Blocks, Weights, Words
 from dp_sips.privacy.contributions import MOST, Evidence

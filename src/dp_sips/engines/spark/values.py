@@ -13,8 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dp_sips.engines import encoding
-from dp_sips.engines.spark.block_sets import BlockSet
-from dp_sips.engines.spark.loading import item_blocks
+from dp_sips.engines.block_sets import BlockSet
 from dp_sips.engines.spark.reading import PartitionReader, without_dictionary
 from dp_sips.engines.spark.wire import Labels, WorkerKey, payloads_of, shuffle_rows, to_ipc
 from dp_sips.privacy.arrays import Blocks, Integers
@@ -66,7 +65,7 @@ class LookUpValues:
         """Stream rows of `SHUFFLE_SCHEMA`, with each value once for each batch of the input."""
         for batch in self.reader.read(batches):
             columns = batch.columns[1:]
-            blocks = item_blocks(columns, self.key)
+            blocks = encoding.item_blocks(columns, self.key.long_items)
             rows = np.flatnonzero(self.blocks.find(blocks) >= 0)
             if len(rows):
                 yield self._payloads(columns, blocks, rows)

@@ -7,9 +7,9 @@ from typing import Final, Self
 import numpy as np
 import pyarrow as pa
 
+from dp_sips.engines.block_sets import NO_BLOCKS, BlockSet
 from dp_sips.engines.memory import kernels
 from dp_sips.engines.memory.weighing import add_split, counted, pieces
-from dp_sips.engines.spark.block_sets import NO_BLOCKS, BlockSet
 from dp_sips.engines.spark.chunks import Chunk, read_chunks
 from dp_sips.engines.spark.sums import Sums, add_up
 from dp_sips.engines.spark.wire import Labels, pack, payloads_of, unpack

@@ -4,9 +4,7 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dp_sips.engines.memory import kernels
 from dp_sips.privacy.arrays import Blocks, Integers, Words
 from dp_sips.privacy.bounding import mix
 
@@ -39,21 +37,6 @@ class BlockSet:
             hits = (self.blocks[candidates] == blocks).all(axis=1)
             found[hits] = candidates[hits]
         return found
-
-
-def number_blocks(blocks: Blocks) -> tuple[Blocks, NDArray[np.uint32]]:
-    """Return the distinct blocks, sorted as in a `BlockSet`, and the number of each block there."""
-    if not len(blocks):
-        return blocks, np.empty(0, dtype=np.uint32)
-    shard = kernels.Shard(0, 1, 2, 0)
-    distinct = np.empty((len(blocks) + 2 * kernels.LOT_SIZE, 2), dtype=np.uint64)
-    numbers = np.empty(len(blocks), dtype=np.uint32)
-    firsts = np.empty(len(blocks) + 1, dtype=np.uint32)
-    count = shard.number(blocks, distinct, numbers, firsts)
-    order = np.argsort(hash_blocks(distinct[:count]))
-    positions = np.empty(count, dtype=np.uint32)
-    positions[order] = np.arange(count, dtype=np.uint32)
-    return distinct[order], positions[numbers]
 
 
 def hash_blocks(blocks: Blocks) -> Words:

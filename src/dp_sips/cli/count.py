@@ -1,0 +1,115 @@
+"""dp-sips count: about how many users hold each item, of a selection or of given keys."""
+
+import argparse
+
+from dp_sips.cli.flags import add_mechanism, add_privacy, mechanism, types
+from dp_sips.cli.parser import Parser
+from dp_sips.cli.select import (
+    add_engine,
+    add_histogram,
+    add_input,
+    add_output,
+    check_outputs,
+    check_words,
+    engine,
+    histogram,
+    write_release,
+)
+from dp_sips.cli.streams import say
+from dp_sips.cli.summary import summary
+from dp_sips.count import count_users
+from dp_sips.counts import Counts
+from dp_sips.mechanisms.counting import DEFAULT_MAX_ITEMS
+
+_EXAMPLES = """\
+Items and their numbers of users go to stdout as CSV, or to a file, as in dp-sips select. The
+column is called users; its numbers are whole, have noise, and may be negative. Selection
+and counts together spend what you give. It needs OpenDP: pip install 'dp-sips[counts]'.
+
+examples:
+  dp-sips count reviews.parquet --user user_id --item word --epsilon 1 --delta 1e-6 \\
+      --max-items 5 -o counts.csv
+  dp-sips count visits.csv --user id --item city --keys cities.csv --epsilon 1 --delta 1e-6"""
+
+_MAX_ITEMS = (
+    "how many of the items a user counts for; more are left out at random, and the noise grows as "
+    f"the root of it (default: {DEFAULT_MAX_ITEMS})"
+)
+
+
+def configure(parser: Parser) -> None:
+    """Add the flags of this command."""
+    parser.epilog = _EXAMPLES
+    parser.usage = (
+        "dp-sips count INPUT… --user U --item I (--epsilon E | --rho R) --delta D\n"
+        "                     [--keys FILE] [-o FILE] …"
+    )
+    add_input(parser)
+    add_privacy(parser, _MAX_ITEMS)
+    _add_counts(parser)
+    add_mechanism(parser)
+    add_histogram(parser)
+    add_output(parser)
+    add_engine(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Check everything that needs no data, select, count, and write."""
+    check_words(args)
+    check_outputs(args, columns=len(args.item) + 1, keys=args.keys)
+    chosen = mechanism(args.mechanism, args, histogram=histogram(args))
+    counts = count_users(
+        args.input,
+        user=args.user,
+        item=args.item,
+        epsilon=args.epsilon,
+        delta=args.delta,
+        rho=args.rho,
+        keys=args.keys,
+        share=args.share,
+        max_items=DEFAULT_MAX_ITEMS if args.max_items is None else args.max_items,
+        other=args.other,
+        selection_max_items=args.selection_max_items,
+        items_per_user=args.items_per_user if chosen == "auto" else None,
+        mechanism=chosen,
+        engine=engine(args),
+        nulls=args.nulls,
+        types=types(args),
+        seed=args.seed,
+        insecure_test=args.insecure_test,
+        progress=False if args.quiet else None,
+    )
+    write_release("counts", counts.table, counts.selection, args)
+    if not args.quiet:
+        say("\n".join((summary(counts.selection, args.output), _noise(counts))))
+
+
+def _add_counts(parser: Parser) -> None:
+    group = parser.add_argument_group("counts")
+    group.add_argument(
+        "--keys",
+        metavar="FILE",
+        help="count the items of a file, which must be public, and select nothing; it has the item "
+        "columns",
+    )
+    group.add_argument(
+        "--share",
+        type=float,
+        metavar="S",
+        help="the counts' part of ε or ρ; the selection has the rest (default: one third)",
+    )
+    group.add_argument(
+        "--other",
+        action="store_true",
+        help="add a row with an empty item: the users who hold none of the items",
+    )
+    group.add_argument(
+        "--selection-max-items",
+        type=int,
+        metavar="N",
+        help="how many items of a user count in the selection: --max-items of dp-sips select",
+    )
+
+
+def _noise(counts: Counts) -> str:
+    return f"Counts have noise with a standard deviation of {counts.standard_deviation:.1f}."

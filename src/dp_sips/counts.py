@@ -1,0 +1,49 @@
+"""What comes back from `count_users`: items with noisy counts, and one certificate for both."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from dp_sips.plan import Plan
+from dp_sips.privacy.guarantee import Guarantee
+from dp_sips.selection import Selection
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """The result of `count_users`: nothing in it says more than the items and their counts.
+
+    Attributes:
+        table: The items, sorted, in the kind of table that came in, with a column `users`: about
+            how many users hold each, in whole numbers, which may be negative. The last row, with a
+            null item, counts the users who hold none of them, if `other=True` asked for it.
+        standard_deviation: That of the noise on each count.
+        selection: The items alone. Its guarantee and its certificate are those of the counts, too.
+    """
+
+    table: Any
+    standard_deviation: float
+    selection: Selection = field(repr=False)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What selection and counts spent together."""
+        return self.selection.guarantee
+
+    @property
+    def plan(self) -> Plan:
+        """The rounds that selected the items."""
+        return self.selection.plan
+
+    @property
+    def private(self) -> bool:
+        """False where a test seed was used: such counts have no guarantee."""
+        return self.selection.private
+
+    @property
+    def certificate(self) -> dict[str, Any]:
+        """Everything public about this release, ready for JSON."""
+        return self.selection.certificate
+
+    def to_json(self) -> str:
+        """Return the certificate as JSON."""
+        return self.selection.to_json()
