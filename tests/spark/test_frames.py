@@ -166,6 +166,8 @@ def test_csv_has_the_quotes_of_the_memory_engine(paths: Any, spark: Any, tmp_pat
 def test_csv_that_is_not_as_usual(spark: Any, tmp_path: Any) -> None:
     from dp_sips import CsvFiles
 
+    del spark
+
     rows = "".join(f"{user}|{item}\n" for user in range(300) for item in ("thé", f"own {user}"))
     (tmp_path / "rows.txt").write_text(rows, encoding="latin-1")
     unusual = {"delimiter": "|", "header": False}
