@@ -11,7 +11,7 @@ by them, and spends the rest on what it chose:
     D ← Y − g·P + Laplace       Y = Σ π(H), what matching would release on average
                                 P = Σ ramp(W), a proxy of what evidence would: the weights of
                                     one round, in which up to 64 items of a user count
-                                g = exp(0.28 + 0.164 s), what further rounds are worth
+                                g = exp(0.29 + 0.164 s), what further rounds are worth
     D above 2.5 scales of its noise: matching, else evidence
 
 Sizes are measured from the middle of their range, 3.5, which halves what one user can move. The
@@ -79,13 +79,13 @@ _SHARES: Final = (0.15, 0.3, 0.55)
 _SHORT_LISTS: Final = 1.4
 _LONG_LISTS: Final = 4.5
 _LEAN: Final = 2.5
-_WORTH: Final = (0.28, 0.164)
+_WORTH: Final = (0.29, 0.164)
 _LENGTH_UNIT: Final = 16
 _LARGEST_SIZE: Final = 128
 # The middle of log2 of 1 and of the largest size, in units of 1/16.
 _MIDDLE: Final = 56
 _YIELD_UNIT: Final = 1024
-_WORTH_UNIT: Final = 64
+_WORTH_UNIT: Final = 256
 _PROXY_ITEMS: Final = 64
 # Where the ramp of the proxy begins and ends, in units of evidence's last threshold.
 _RAMP: Final = (0.15, 3.0)
