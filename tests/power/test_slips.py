@@ -6,7 +6,6 @@
 from collections import Counter
 
 import pytest
-
 from tests.power.breaking import Patch, broken, function_at
 from tests.power.checks import CHECKS
 from tests.power.slips import SLIPS, Slip

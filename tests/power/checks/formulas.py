@@ -90,14 +90,18 @@ def _moves(made: Plan) -> float:
     """By how much a user moves the weights, as the mechanisms' theorems say, rounding included."""
     match made.mechanism.name:
         case "dpsu":
-            unit = 2.0 ** -made.rounds[0].policy.unit_bits
-            return 1 + 2 * _USERS * (math.sqrt(made.max_items) + 8) * unit
+            return 1 + 2 * _USERS * (math.sqrt(made.max_items) + 8) / _units(made)
         case "policy-laplace":
-            return 1 + 2 * _USERS * (made.max_items + 8) * 2.0 ** -made.rounds[0].policy.unit_bits
+            return 1 + 2 * _USERS * (made.max_items + 8) / _units(made)
         case "mad" | "mad2r":
             assert isinstance(made.mechanism, Mad)
             return 1 + 4 * math.sqrt(made.mechanism.largest) * _USERS * 2.0**-46
     return 1.0
+
+
+def _units(made: Plan) -> int:
+    """How many units of its weights a user's whole weight has."""
+    return 1 << int(made.rounds[0].policy.unit_bits)
 
 
 def sampler_cost(made: Plan) -> tuple[float, float]:
@@ -121,9 +125,7 @@ Curve = Callable[[float], Any]
 """δ of exact arithmetic, for each ε."""
 
 
-def check_claims(
-    made: Plan, curve: Curve, *, tight: float = 0.95, inverse: bool = True
-) -> None:
+def check_claims(made: Plan, curve: Curve, *, tight: float = 0.95, inverse: bool = True) -> None:
     """What a plan claims is true of the curve of its rounds, and what was asked holds.
 
     `inverse` is whether ε of a δ is asked for, too, which takes long for evidence.
@@ -183,18 +185,6 @@ def _parts_add_up(made: Plan, rounds: Sequence[NoisyRound]) -> None:
     assert made.guarantee.rho >= sum(step.rho() for step in rounds)
     missed = mp.fprod(1 - step.release() for step in rounds)
     assert made.guarantee.threshold_delta >= 1 - missed
-
-
-def sips_shares() -> None:
-    """Algorithm 3, lines 3–6: round i gets r^(I−1−i) (1−r)/(1−r^I) of ρ and of δ."""
-    for rounds, ratio in ((3, 1 / 3), (5, 0.5), (2, 1.0)):
-        from dp_sips import Sips
-
-        made = plan(Sips(rounds, ratio), rho=0.5, delta=1e-6)
-        shares = [ratio ** (rounds - 1 - i) for i in range(rounds)]
-        for step, share in zip(made.rounds, shares, strict=True):
-            assert math.isclose(step.rho, 0.5 * share / sum(shares), rel_tol=1e-12)
-            assert math.isclose(step.delta, 1e-6 * share / sum(shares), rel_tol=1e-12)
 
 
 # ------------------------------------------------------------------------------------------------
@@ -347,6 +337,8 @@ def counts() -> None:
             whole = _curve_with_counts(made, rho)
             true = whole(epsilon - made.guarantee.sampler.loss)
             assert 0.95 * delta <= true <= delta
+            rounding = counting.guarantee.sampler.loss - made.guarantee.sampler.loss
+            assert rounding >= 2 * max_items * _rounding_of_one_count()
             assert counting.guarantee.delta(epsilon=epsilon) >= true
             assert counting.guarantee.delta(epsilon=epsilon) <= delta
 
@@ -360,6 +352,12 @@ def _rho_of_counts(counting: Counting, made: Plan, max_items: int) -> Any:
         found.append(moved / (2 * (deviation**2 - mp.mpf(3) / 2)))
     assert max(found) <= min(found) * (1 + mp.mpf(10) ** -9)
     return max(found)
+
+
+def _rounding_of_one_count() -> float:
+    """Return η = log((1 + θ)/(1 − θ)), θ = 2 Σ exp(−2π²r²k²), r² = 3/2; counting.py."""
+    theta = 2 * sum(math.exp(-3 * math.pi**2 * k * k) for k in range(1, 5))
+    return math.log1p(theta) - math.log1p(-theta)
 
 
 def _curve_with_counts(made: Plan, rho: Any) -> Curve:
@@ -413,7 +411,6 @@ EVERY: dict[str, Callable[[], None]] = {
     "formulas of mad2r, basic": partial(
         gaussian_rounds, Mad2R(composition="basic"), 100, tight=0.05
     ),
-    "shares of sips": sips_shares,
     "formulas of cumulative": cumulative,
     "formulas of policy-laplace": partial(laplace_rounds, "policy-laplace", 50),
     "formulas of gw": partial(laplace_rounds, "gw", 50),

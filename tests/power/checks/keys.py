@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 
@@ -23,7 +24,13 @@ _NAMES = {"dp_sips.privacy.blocks", "dp_sips.engines.memory.hashing"}
 _EMPTY = bytes(16)
 """The block of rooms in the memory engine's table that no item has; they have no weight."""
 
-_VERDICTS = {"decide", "decide_with_laplace", "decide_by_coin", "decide_on_evidence", "decide_and_note"}
+_VERDICTS = {
+    "decide",
+    "decide_with_laplace",
+    "decide_by_coin",
+    "decide_on_evidence",
+    "decide_and_note",
+}
 _USES = {
     Purpose.LONG_USERS: {"names"},
     Purpose.LONG_ITEMS: {"names"},
@@ -62,13 +69,12 @@ class Recorder:
             self.drawn[scrambler._key] += [block.tobytes() for block in blocks]
             return scramble(scrambler, blocks)
 
-        Key._derive, Key.word = note_derived, note_word  # type: ignore[method-assign]
-        Scrambler.__call__ = note_scrambled  # type: ignore[method-assign]
-        try:
+        with (
+            patch.object(Key, "_derive", note_derived),
+            patch.object(Key, "word", note_word),
+            patch.object(Scrambler, "__call__", note_scrambled),
+        ):
             yield self
-        finally:
-            Key._derive, Key.word = derive, word  # type: ignore[method-assign]
-            Scrambler.__call__ = scramble  # type: ignore[method-assign]
 
     def check(self, rounds: int) -> None:
         """Every secret has one purpose and one use, and noise is drawn once for each item."""
@@ -89,7 +95,7 @@ class Recorder:
             assert uses <= _VERDICTS
         else:
             assert uses <= _USES[Purpose(purpose)]
-        if uses != {"names"} and uses != {"turns"}:  # these ask for the same again, for the same
+        if uses not in ({"names"}, {"turns"}):  # these ask for the same again, for the same
             rooms = {_EMPTY} if purpose.startswith("noise of round ") else set()
             held = [block for block in drawn if block not in rooms]
             assert len(set(held)) == len(held), f"bits for {purpose!r} are drawn twice"

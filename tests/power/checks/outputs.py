@@ -48,6 +48,17 @@ def sorted_output() -> None:
         column = select_partitions(encoded, **_OPTIONS).items["i"].combine_chunks()
         assert column.dictionary.to_pylist() == sorted(_POPULAR)
         assert column.indices.to_pylist() == [0, 1, 2]
+        _second_column(table)
+
+
+def _second_column(table: Any) -> None:
+    """The entries of a second column are not in the order of the rows, which the first decides."""
+    opposite = {"apple": "z", "tea": "y", "zoo": "x"}
+    second = pa.array([opposite.get(item, item) for item in table["i"].to_pylist()])
+    both = table.append_column("j", second.dictionary_encode())
+    found = select_partitions(both, **{**_OPTIONS, "item": ["i", "j"]}).items["j"].combine_chunks()
+    assert found.dictionary.to_pylist() == ["x", "y", "z"]
+    assert found.to_pylist() == ["z", "y", "x"]
 
 
 def certificate_without_counts() -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from dp_sips.mechanisms.counting import SMOOTHING
 from dp_sips.mechanisms.cumulative import decide_on_evidence
 from dp_sips.mechanisms.discrete import with_noise
 from dp_sips.mechanisms.evidence import STEP_BITS, Schedule, claim_edges
@@ -154,7 +153,10 @@ def evidence_verdicts() -> None:
     near = 2e-4  # a rounding that ties may go the other way
     _agree(
         released,
-        [h and (None if abs(x - 2.5) < near else x >= 2.5) for h, x in zip(held, exact, strict=True)],
+        [
+            h and (None if abs(x - 2.5) < near else x >= 2.5)
+            for h, x in zip(held, exact, strict=True)
+        ],
     )
     sides = (1.0, 1.2, 1.4, 1.6)
     expected = [
@@ -210,16 +212,10 @@ def count_noise() -> None:
     sum_of_squares = float((fresh.astype(float) ** 2).sum()) / sigma**2
     assert stats.chi2.cdf(sum_of_squares, _DRAWS) > 5e-10
     assert stats.chi2.sf(sum_of_squares, _DRAWS) > 5e-10
-    again = with_noise(counts, sigma, Key.fresh()) - counts
-    for a, b in ((fresh[1:], fresh[:-1]), (fresh, again)):
+    again = with_noise(counts[:2000], sigma, Key.fresh()) - counts[:2000]
+    for a, b in ((fresh[1:], fresh[:-1]), (fresh[:2000], again)):
         correlation = float((a * b).sum()) / sigma**2 / math.sqrt(len(a))
         assert abs(correlation) < 6.5
-
-
-def smoothing_is_enough() -> None:
-    """counting.py: with r² = SMOOTHING, a discrete Gaussian is a rounded one within e^(±η)."""
-    theta = 2 * sum(math.exp(-2 * math.pi**2 * SMOOTHING * k * k) for k in range(1, 5))
-    assert math.log1p(theta) - math.log1p(-theta) < 6.1e-13
 
 
 EVERY: dict[str, Callable[[], None]] = {
@@ -233,6 +229,5 @@ EVERY: dict[str, Callable[[], None]] = {
         rounding_lowers_no_claim,
         look_noise,
         count_noise,
-        smoothing_is_enough,
     )
 }
