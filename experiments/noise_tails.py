@@ -129,11 +129,13 @@ def tail_tests(law: Law, counted: Counts) -> list[Outcome]:
     return found
 
 
-def pair_tests(what: str, pairs: Iterator[tuple[Floats, Floats]]) -> list[Outcome]:
+def pair_tests(
+    what: str, pairs: Iterator[tuple[Floats, Floats]], positive: float = 0.5
+) -> list[Outcome]:
     """Test that two columns of standard numbers have nothing to do with each other.
 
     Sums of millions of products of the numbers, and of their squares less 1, are normal for all
-    that matters here; agreeing signs are counted exactly.
+    that matters here; agreeing signs are counted exactly, where `positive` numbers have that chance.
     """
     samples, products, squares, agreeing = 0, 0.0, 0.0, 0
     for one, other in pairs:
@@ -148,8 +150,9 @@ def pair_tests(what: str, pairs: Iterator[tuple[Floats, Floats]]) -> list[Outcom
         )
         for name, total in scores.items()
     ]
-    p_value = float(stats.binomtest(agreeing, samples).pvalue)
-    return [*found, Outcome(f"{what}: signs", samples, agreeing, samples / 2, p_value)]
+    chance = positive**2 + (1 - positive) ** 2
+    p_value = float(stats.binomtest(agreeing, samples, chance).pvalue)
+    return [*found, Outcome(f"{what}: signs", samples, agreeing, samples * chance, p_value)]
 
 
 def _two_sided(total: float, samples: int) -> float:
@@ -218,9 +221,9 @@ def discrete_tests(drawn: Counts, again: Counts) -> list[Outcome]:
             name = f"discrete Gaussian {side}{deviations:g} σ"
             found.append(Outcome(name, len(drawn), int(seen), len(drawn) * chance, p_value))
     deviation = math.sqrt(float(odds @ np.arange(-reach, reach + 1.0) ** 2))
-    one, other = drawn / deviation, again / deviation
-    found += pair_tests("discrete, neighbouring counts", iter([(one[::2], one[1::2])]))
-    return found + pair_tests("discrete, two runs", iter([(one, other)]))
+    one, other, positive = drawn / deviation, again / deviation, float(odds[reach + 1 :].sum())
+    found += pair_tests("discrete, neighbouring counts", iter([(one[::2], one[1::2])]), positive)
+    return found + pair_tests("discrete, two runs", iter([(one, other)]), positive)
 
 
 def report(samples: int, counts: int) -> list[Outcome]:
@@ -251,7 +254,7 @@ def draw_figure(tests: list[Outcome], path: Path) -> None:
         for (top, bottom), law in zip(panels.T, DRAWN, strict=True):
             mine = [t for t in tests if t.what.startswith(tuple(f"{law} {s}" for s in "≥≤<"))]
             _draw_tails(top, bottom, mine)
-            top.set(title=f"{law}, {mine[0].samples:,} numbers", yscale="log")
+            top.set(title=f"{law}\n{mine[0].samples:,} numbers", yscale="log")
             bottom.set(xlabel=f"level, in {DRAWN[law]}", ylim=(0.8, 1.2))
         panels[0][0].set_ylabel("part beyond the level")
         panels[1][0].set_ylabel("seen / expected")
