@@ -135,7 +135,7 @@ def pair_tests(
     """Test that two columns of standard numbers have nothing to do with each other.
 
     Sums of millions of products of the numbers, and of their squares less 1, are normal for all
-    that matters here; agreeing signs are counted exactly, where `positive` numbers have that chance.
+    that matters here. Agreeing signs are counted exactly; `positive` is the chance of a number > 0.
     """
     samples, products, squares, agreeing = 0, 0.0, 0.0, 0
     for one, other in pairs:

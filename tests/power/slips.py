@@ -209,6 +209,20 @@ _THRESHOLDS: Final = [
         "",
     ),
     _slip(
+        "mad2r releases what has no weight, on the engines",
+        "cut items are never released",
+        "mechanisms.mad:decide_and_note",
+        "return noisy, (weights > 0) & (noisy >= threshold)",
+        "return noisy, (noisy >= threshold)",
+    ),
+    _slip(
+        "mad2r keeps what has no weight",
+        "noted verdicts",
+        "mechanisms.mad:decide_and_note",
+        "(weights > 0) & (noisy >= drop)",
+        "(noisy >= drop)",
+    ),
+    _slip(
         "mad2r releases items that everybody's cut left out",
         "noted verdicts",
         "mechanisms.mad:decide_and_note",
@@ -404,6 +418,13 @@ _WEIGHTS: Final = [
         "np.uint64(max_items + 3))",
     ),
     _slip(
+        "scattered repeats count in the memory engine",
+        "repeated rows count once",
+        "engines.memory.loading:_Repeats.sets",
+        "self._merge(items, times, ends)",
+        "self._items = items",
+    ),
+    _slip(
         "repeated rows count in the reference engine",
         "one user weighs 1",
         "engines.reference:ReferenceEngine.load",
@@ -594,6 +615,13 @@ _KEYS: Final = [
         "b'noise'",
     ),
     _slip(
+        "workers know the bits of turns",
+        "workers know nothing of the noise",
+        "engines.spark.wire:WorkerKey.of",
+        "for purpose in _BOUNDING}",
+        "for purpose in (*_BOUNDING, Purpose.TURNS)}",
+    ),
+    _slip(
         "one key for two runs",
         "runs share no bits",
         "privacy.noise:Key.fresh",
@@ -710,6 +738,34 @@ _COUNTS: Final = [
         "mechanisms.joint:joined",
         "rounded_up(path.rho + rho)",
         "rounded_up(rho)",
+    ),
+    _slip(
+        "half of the counts is in the bound of evidence",
+        "noise of counts",
+        "mechanisms.evidence:JointBound.noise",
+        "np.sqrt(2 * (rho * points + more))",
+        "np.sqrt(2 * (rho * points + more / 2))",
+    ),
+    _slip(
+        "counts after release rules without their order",
+        "noise of counts",
+        "mechanisms.release_rule:rule_delta",
+        "e + rounded_up(alpha * more)",
+        "e + rounded_up(more)",
+    ),
+    _slip(
+        "counts of given keys with twice their ρ",
+        "noise of counts alone",
+        "mechanisms.counting:Counting.deviation",
+        "norm / (2 * self.rhos[release])",
+        "norm / (4 * self.rhos[release])",
+    ),
+    _slip(
+        "counts after a look forget the look",
+        "noise of counts after a look",
+        "mechanisms.auto:PathGuarantee.exact_delta",
+        "- self.look",
+        "",
     ),
     _slip(
         "counts after coins forget that these may lie",

@@ -6,13 +6,14 @@ other, release for release.
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dp_sips import MemoryEngine, select_partitions
+from dp_sips import MemoryEngine, plan, select_partitions
 from dp_sips.engines.encoding import table_blocks
 from dp_sips.engines.reference import ReferenceEngine
 from dp_sips.engines.spark.deciding import KEPT, DecideItemsOnEvidence
@@ -64,6 +65,41 @@ def one_user_weighs_1() -> None:
             assert len(found) == min(items, most)
             assert set(found.values()) == {math.isqrt(_UNIT**2 // len(found))}
             assert sum(weight**2 for weight in found.values()) <= _UNIT**2
+
+
+def repeated_rows_count_once() -> None:
+    """Rows of several users, in any order and many times over, weigh as if they were there once."""
+    rows = [(user, item) for user in ("ann", "bob", "cyd") for item in range(4)]
+    for engine in _ENGINES:
+        found = []
+        for pairs in (
+            rows,
+            rows * 3,
+            sorted(rows * 3, key=lambda row: row[::-1]),
+            rows[::-1] + rows,
+        ):
+            contributions = loaded(engine, pairs, Bounds(10))
+            found.append(weights_of(contributions, contributions.weigh(10)))
+            contributions.close()
+        assert found == [dict.fromkeys(range(4), 3 * _UNIT // 2)] * 4
+
+
+def cut_items_are_never_released() -> None:
+    """What everybody's cut left out has no weight: no luck releases it, in any round.
+
+    Thresholds and drop levels far below zero release all that has weight.
+    """
+    pairs = [("ann", item) for item in range(40)]
+    for engine in _ENGINES:
+        for name in ("mad2r", "cumulative", "mad", "weighted-gaussian"):
+            made = plan(name, epsilon=1.0, delta=1e-6, max_items=5)
+            contributions = loaded(engine, pairs, Bounds(5, once=True))
+            for index, step in enumerate(made.rounds):
+                lower: dict[str, Any] = {"threshold": -1e6}
+                lower |= {"drop": -1e7} if getattr(step, "drop", None) is not None else {}
+                replace(step, **lower).run(contributions, Key.for_tests(1).noise_of_round(index))
+            assert contributions.released().num_rows == 5, name
+            contributions.close()
 
 
 def found_items_leave() -> None:
@@ -191,6 +227,8 @@ EVERY: dict[str, Callable[[], None]] = {
     check.__name__: check
     for check in (
         one_user_weighs_1,
+        repeated_rows_count_once,
+        cut_items_are_never_released,
         found_items_leave,
         sets_are_cut_once,
         evidence_is_kept,

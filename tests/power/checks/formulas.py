@@ -16,9 +16,11 @@ from typing import Any
 import mpmath as mp
 import numpy as np
 
-from dp_sips import Cumulative, Mad, Mad2R, Plan, plan
+from dp_sips import Cumulative, Mad, Mad2R, Plan, SipsRule, plan
 from dp_sips.mechanisms.base import EpsilonDelta
 from dp_sips.mechanisms.counting import Counting, selection_part
+from dp_sips.mechanisms.joint import NOTHING
+from dp_sips.privacy.guarantee import Guarantee
 
 mp.mp.dps = 30
 
@@ -308,16 +310,22 @@ def release_rules() -> None:
     for epsilon, delta in BUDGETS[2:]:
         made = plan("sips-rule", epsilon=epsilon, delta=delta, max_items=20)
         rules = [step.coin for step in made.rounds]
-        alpha, e = mp.mpf(rules[0].alpha), sum(mp.mpf(rule.e) for rule in rules)
-        own = 1 - mp.fprod(1 - mp.mpf(rule.delta) for rule in rules)
-
-        def curve(epsilon: float, alpha: Any = alpha, e: Any = e, own: Any = own) -> Any:
-            rest = mp.exp((alpha - 1) * (e - epsilon)) / (alpha - 1) * (1 - 1 / alpha) ** alpha
-            return own + (1 - own) * min(1, rest)
-
-        check_claims(made, curve)
+        check_claims(made, rules_curve(rules))
         for rule in rules:
             _moves_are_hidden(replace(rule, step_bits=4))  # finer tables take long
+
+
+def rules_curve(rules: Sequence[Any], more: Any = 0) -> Curve:
+    """Return δ_T + (1 − δ_T) exp((α−1)(e + α·more − ε)) / (α−1) · (1−1/α)^α of all rounds."""
+    alpha = mp.mpf(rules[0].alpha)
+    e = sum(mp.mpf(rule.e) for rule in rules) + alpha * more
+    own = 1 - mp.fprod(1 - mp.mpf(rule.delta) for rule in rules)
+
+    def curve(epsilon: float) -> Any:
+        rest = mp.exp((alpha - 1) * (e - epsilon)) / (alpha - 1) * (1 - 1 / alpha) ** alpha
+        return own + (1 - own) * min(1, rest)
+
+    return curve
 
 
 def _moves_are_hidden(rule: Any) -> None:
@@ -343,27 +351,58 @@ def _moves_are_hidden(rule: Any) -> None:
 def counts() -> None:
     """σ² = s²/2ρ + 3/2 for every number of keys, and both releases together keep what was asked."""
     for epsilon, delta in BUDGETS[1:]:
-        for name, max_items in (("sips", 10), ("sips", 1), ("matching", 10)):
-            asked = EpsilonDelta(epsilon, delta)
-            part = selection_part(asked, 1 / 3)
-            assert isinstance(part, EpsilonDelta)
-            made = plan(name, epsilon=part.epsilon, delta=part.delta)
-            counting = Counting.within(asked, made.guarantee, max_items, 1 / 3)
-            rho = _rho_of_counts(counting, made, max_items)
-            whole = _curve_with_counts(made, rho)
-            true = whole(epsilon - made.guarantee.sampler.loss)
-            assert 0.95 * delta <= true <= delta
-            rounding = counting.guarantee.sampler.loss - made.guarantee.sampler.loss
-            assert rounding >= 2 * max_items * _rounding_of_one_count()
-            assert counting.guarantee.delta(epsilon=epsilon) >= true
-            assert counting.guarantee.delta(epsilon=epsilon) <= delta
+        for name, max_items in (("sips", 10), ("sips", 1), ("matching", 10), ("cumulative", 10)):
+            _counts_after(name, EpsilonDelta(epsilon, delta), max_items)
+    _counts_after(SipsRule(rounds=1), EpsilonDelta(2.0, 5e-4), 10)
 
 
-def _rho_of_counts(counting: Counting, made: Plan, max_items: int) -> Any:
+def _counts_after(mechanism: Any, asked: EpsilonDelta, max_items: int) -> None:
+    part = selection_part(asked, 1 / 3)
+    assert isinstance(part, EpsilonDelta)
+    made = plan(mechanism, epsilon=part.epsilon, delta=part.delta)
+    counting = Counting.within(asked, made.guarantee, max_items, 1 / 3)
+    rho = _rho_of_counts(counting, made.guarantee, max_items)
+    rounding = counting.guarantee.sampler.loss - made.guarantee.sampler.loss
+    assert rounding >= 2 * max_items * _rounding_of_one_count()
+    true = _curve_with_counts(made, rho)(asked.epsilon - made.guarantee.sampler.loss)
+    least = 0.5 if made.mechanism.name == "cumulative" else 0.95  # there, the curve is a bound
+    assert least * asked.delta <= true <= asked.delta
+    assert true <= counting.guarantee.delta(epsilon=asked.epsilon) <= asked.delta
+
+
+def counts_alone() -> None:
+    """Counts of given keys spend all of ε and δ, as one Gaussian mechanism."""
+    for epsilon, delta in BUDGETS:
+        for max_items in (1, 10):
+            counting = Counting.within(EpsilonDelta(epsilon, delta), NOTHING, max_items, 1.0)
+            rho = _rho_of_counts(counting, NOTHING, max_items)
+            true = gaussian_curve(epsilon, mp.sqrt(2 * rho))
+            assert 0.95 * delta <= true <= counting.guarantee.delta(epsilon=epsilon) <= delta
+
+
+def counts_after_a_look() -> None:
+    """On every path: ε of the look, the release and the counts together keep what was asked."""
+    asked = EpsilonDelta(*BUDGETS[2])
+    part = selection_part(asked, 1 / 3)
+    assert isinstance(part, EpsilonDelta)
+    made = plan("auto", epsilon=part.epsilon, delta=part.delta)
+    look: Any = made.look
+    counting = Counting.within(asked, made.guarantee, 10, 1 / 3)
+    claimed = counting.guarantee.delta(epsilon=asked.epsilon)
+    assert claimed <= asked.delta
+    for branch in (look.short, look.long, look.early_short, look.early_long):
+        release = branch.design.guarantee
+        chosen = replace(made, mechanism=branch.mechanism, rounds=branch.design.rounds)
+        rho = _rho_of_counts(counting, release, 10)
+        rest = asked.epsilon - look.spent(branch) - look.sampler.loss - release.sampler.loss
+        assert _curve_with_counts(chosen, rho)(rest) <= claimed
+
+
+def _rho_of_counts(counting: Counting, release: Guarantee, max_items: int) -> Any:
     """Return what one user's counts cost, of every number of keys the most."""
     found = []
     for keys in (0, 1, 3, max_items, 1000):
-        deviation = mp.mpf(counting.deviation(made.guarantee, keys))
+        deviation = mp.mpf(counting.deviation(release, keys))
         moved = max(1, min(max_items, keys))
         found.append(moved / (2 * (deviation**2 - mp.mpf(3) / 2)))
     assert max(found) <= min(found) * (1 + mp.mpf(10) ** -9)
@@ -377,8 +416,14 @@ def _rounding_of_one_count() -> float:
 
 
 def _curve_with_counts(made: Plan, rho: Any) -> Curve:
-    if made.mechanism.name == "sips":
-        return rounds_curve(noisy_rounds(made), more=rho)
+    match made.mechanism.name:
+        case "sips":
+            return rounds_curve(noisy_rounds(made), more=rho)
+        case "cumulative":
+            whole = mp.sqrt(2 * (sum(1 / (2 * mp.mpf(r.sigma) ** 2) for r in made.rounds) + rho))
+            return lambda epsilon: gaussian_curve(epsilon, whole)
+        case "sips-rule":
+            return rules_curve([step.coin for step in made.rounds], more=rho)
     coin, mu = made.rounds[0].coin, mp.sqrt(2 * rho)
     pure, own = mp.mpf(coin.epsilon), mp.mpf(coin.delta)
     truth = 1 / (1 + mp.exp(-pure))
@@ -434,5 +479,7 @@ EVERY: dict[str, Callable[[], None]] = {
     "coins of matching": partial(optimal_coin, "matching"),
     "coins of sips-rule": release_rules,
     "noise of counts": counts,
+    "noise of counts alone": counts_alone,
+    "noise of counts after a look": counts_after_a_look,
     "a look and a release": look_and_release,
 }

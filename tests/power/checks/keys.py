@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from dp_sips import MemoryEngine, count_users, select_partitions
 from dp_sips.engines.reference import ReferenceEngine
+from dp_sips.engines.spark.wire import WorkerKey
 from dp_sips.mechanisms import MECHANISMS
 from dp_sips.privacy.noise import Key, Purpose, Scrambler
 
@@ -132,8 +133,7 @@ def no_two_purposes_meet() -> None:
     """Selections by every mechanism, on both engines."""
     for engine in (ReferenceEngine(), MemoryEngine(threads=2)):
         for name in ("auto", *MECHANISMS):
-            if name != "sips-rule":  # its plan takes long, and its rounds are those of single
-                _recorded(select_partitions, engine, name)
+            _recorded(select_partitions, engine, name)
 
 
 def counts_have_bits_of_their_own() -> None:
@@ -143,6 +143,19 @@ def counts_have_bits_of_their_own() -> None:
             recorder = _recorded(count_users, engine, name)
             used = {p for (p,) in recorder.purposes.values()}
             assert Purpose.COUNTS in used
+
+
+def workers_know_nothing_of_the_noise() -> None:
+    """What Spark's workers are told to encode rows: bounding and long names, and no more."""
+    recorder = Recorder()
+    with recorder.listening():
+        WorkerKey.of(Key.for_tests(1))
+    assert {purpose for (purpose,) in recorder.purposes.values()} == {
+        Purpose.BOUNDING_USERS,
+        Purpose.BOUNDING_ITEMS,
+        Purpose.LONG_USERS,
+        Purpose.LONG_ITEMS,
+    }
 
 
 def runs_share_no_bits() -> None:
@@ -161,5 +174,10 @@ def runs_share_no_bits() -> None:
 
 EVERY: dict[str, Callable[[], None]] = {
     check.__name__: check
-    for check in (no_two_purposes_meet, counts_have_bits_of_their_own, runs_share_no_bits)
+    for check in (
+        no_two_purposes_meet,
+        counts_have_bits_of_their_own,
+        workers_know_nothing_of_the_noise,
+        runs_share_no_bits,
+    )
 }
