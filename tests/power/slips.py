@@ -808,16 +808,16 @@ _OUTPUTS: Final = [
     _slip(
         "a count in the certificate",
         "certificate without counts",
-        "select:select_partitions",
-        '{"nulls": nulls,',
-        '{"rows": len(data), "nulls": nulls,',
+        "select:public_facts",
+        '"nulls": source.nulls,',
+        '"nulls": sum(batch.num_rows for batch in source.batches()),',
     ),
     _slip(
         "a count of rows in the certificate of counts",
         "certificate without counts",
         "count:count_users",
-        '"nulls": nulls,',
-        '"nulls": nulls, "rows": len(data),',
+        "count=counted)",
+        'count={**counted, "max_items": len(data)})',
     ),
     _slip(
         "a category that was not released",

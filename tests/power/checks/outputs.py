@@ -62,14 +62,15 @@ def _second_column(table: Any) -> None:
 
 
 def certificate_without_counts() -> None:
-    """The certificate is the same with and without a hostile user, to the last byte."""
+    """The certificate is the same with and without a hostile user, except for the time of day."""
     for run in (select_partitions, count_users):
         options = dict(_OPTIONS)
         if run is count_users:
             options.pop("max_items")
-        one, other = (run(_table(_rows(hostile=h)), **options) for h in (False, True))
-        assert one.to_json() == other.to_json()
-        assert "400" not in json.dumps(one.certificate)
+        found = [run(_table(_rows(hostile=h)), **options).to_json() for h in (False, True)]
+        one, other = ({**json.loads(text), "time": None} for text in found)
+        assert one == other
+        assert "400" not in json.dumps(one)
 
 
 def categories_are_released_items() -> None:
