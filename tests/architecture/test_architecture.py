@@ -330,6 +330,7 @@ class TestSurface:
             "Cumulative",
             "DpSipsError",
             "Dpsu",
+            "FlatRule",
             "Guarantee",
             "Gw",
             "InputError",
