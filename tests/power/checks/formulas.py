@@ -444,7 +444,7 @@ def look_and_release() -> None:
     for epsilon, delta in BUDGETS[1:]:
         made = plan("auto", epsilon=epsilon, delta=delta)
         look: Any = made.look
-        shares = {False: 1.0, True: 0.1 + 0.25}
+        shares = {False: 1.0, True: 0.15 + 0.3}
         for branch, early in (
             (look.short, False),
             (look.long, False),
