@@ -366,6 +366,13 @@ _BUDGETS: Final = [
         "released, missed = [delta], [1 - delta]",
     ),
     _slip(
+        "flat weights pay for half of a move",
+        "coins of flat-rule",
+        "mechanisms.release_rule:_costs",
+        "return 1 / np.searchsorted",
+        "return 2 / np.searchsorted",
+    ),
+    _slip(
         "a release rule that hides half of a move",
         "coins of sips-rule",
         "mechanisms.release_rule:_grow",

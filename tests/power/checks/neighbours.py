@@ -186,7 +186,7 @@ class _Sums:
 def look_spends_its_part() -> None:
     """auto: each number of the look has Laplace noise of its sensitivity over its part of ε.
 
-    Sensitivities are worked out here: 1 for the number of users, 16·3.5 for the lengths, and for the
+    Sensitivities are worked out here: 1 for the number of users, 16·3.5 for lengths, and for the
     comparison the larger of a step of the coin's table and of √64 times the slope of the ramp.
     """
     made = plan("auto", epsilon=4.0, delta=1e-5)
