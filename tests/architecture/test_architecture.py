@@ -329,6 +329,7 @@ class TestSurface:
             "Cumulative",
             "DpSipsError",
             "Dpsu",
+            "FlatRule",
             "Guarantee",
             "Gw",
             "InputError",

@@ -77,9 +77,7 @@ class Contributions(Protocol):
     Sensitive: everything except `released`.
     """
 
-    def weigh(
-        self, max_items: int, step_bits: int = UNIT_BITS, gamma: Fraction = HALF
-    ) -> Any:
+    def weigh(self, max_items: int, step_bits: int = UNIT_BITS, gamma: Fraction = HALF) -> Any:
         """Return the weight of each item that is still in somebody's set.
 
         A user's first `max_items` in bounding order count; k of them get

@@ -113,9 +113,7 @@ class MemoryContributions(Contributions):
             self._whole = self._sets
         self._share_out()
 
-    def weigh(
-        self, max_items: int, step_bits: int = UNIT_BITS, gamma: Fraction = HALF
-    ) -> Weights:
+    def weigh(self, max_items: int, step_bits: int = UNIT_BITS, gamma: Fraction = HALF) -> Weights:
         """Return the weight of each item, by its number."""
         self.order(max_items)
         return self._added(weight_table(min(max_items, self._longest), step_bits, gamma))
