@@ -6,7 +6,7 @@ independent coins, so the distribution over all histories of verdicts can be wri
 
 import math
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -183,8 +183,10 @@ class TestWholeReleases:
 
 class TestBrokenRules:
     RULE = ReleaseRule(3.0, 1.0, 1e-3, 4, 0.1, 3)
-    ALONE: Sets = [(0, 1, 2)]  # noqa: RUF012
-    SHARED = [[(0,)] * n + [(1,)] * n + [(2,)] * n + [(0, 1, 2)] for n in range(1, 9)]  # noqa: RUF012
+    ALONE: ClassVar[Sets] = [(0, 1, 2)]
+    SHARED: ClassVar[list[Sets]] = [
+        [*[(0,)] * n, *[(1,)] * n, *[(2,)] * n, (0, 1, 2)] for n in range(1, 9)
+    ]
 
     def test_the_rule_itself_is_not(self) -> None:
         for sets in (self.ALONE, *self.SHARED):
