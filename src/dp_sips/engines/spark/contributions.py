@@ -171,7 +171,7 @@ class SparkContributions(Contributions):
     ) -> DataFrame:
         """Return the weight of each item: partial sums by chunk, shuffled by item."""
         chunks = self._current_chunks()
-        weigh = WeighChunks(self._removed, max_items, step_bits, gamma, self._labels)
+        weigh = WeighChunks(self._removed, max_items, step_bits, self._labels, gamma)
         return self._shuffle_by_item(chunks.mapInArrow(weigh, SHUFFLE_SCHEMA))
 
     def weigh_by_claim(self, step_bits: int) -> DataFrame | Weights:
