@@ -56,7 +56,11 @@ class Plan:
 
     def after_look(self, contributions: Contributions, noise: Scrambler) -> "Plan":
         """Return the plan that a private look at the data chooses; without a look, this plan."""
-        return self if self.look is None else self._of(self.look, self.look.choose(contributions, noise))
+        return (
+            self
+            if self.look is None
+            else self._of(self.look, self.look.choose(contributions, noise))
+        )
 
     def branches(self) -> "list[Plan]":
         """Return the plans among which a look at the data chooses; without a look, none."""

@@ -1,6 +1,7 @@
 """dp-sips select: release the items of a data set."""
 
 import argparse
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from dp_sips.formats import (
     write_table,
 )
 from dp_sips.output import Writer, check_output, write_files
+from dp_sips.pages.report import report_page
 from dp_sips.select import select_partitions
 from dp_sips.selection import Selection
 from dp_sips.sources import open_source
@@ -137,6 +139,7 @@ def add_output(parser: Parser) -> None:
         help="in CSV, put an apostrophe before text that a spreadsheet takes for a formula",
     )
     group.add_argument("--certificate", metavar="FILE", help="write the public facts as JSON")
+    group.add_argument("--report", metavar="FILE", help="write a page about the release, as HTML")
     group.add_argument("--json", action="store_true", help="print items and certificate as JSON")
     group.add_argument("--force", action="store_true", help="replace existing output files")
     group.add_argument("--quiet", action="store_true", help="no progress bars, no summary")
@@ -188,12 +191,13 @@ def check_outputs(args: argparse.Namespace, *, columns: int, keys: str | None = 
     places = [*args.input, *filter(None, [keys])]
     local = [place for place in places if "://" not in place]  # s3:// is Spark's to find
     inputs = find_files(local) if local else []
-    for path in filter(None, (args.output, args.certificate)):
+    files = {"-o": args.output, "--certificate": args.certificate, "--report": args.report}
+    given = {flag: path for flag, path in files.items() if path}
+    for path in given.values():
         check_output(path, overwrite=args.force, inputs=inputs)
-    if args.output and args.certificate:
-        one, other = (Path(path).resolve() for path in (args.output, args.certificate))
-        if one == other:
-            raise UsageError(f"-o and --certificate are the same file, {args.output}: name two")
+    for (one, path), (other, second) in combinations(given.items(), 2):
+        if Path(path).resolve() == Path(second).resolve():
+            raise UsageError(f"{one} and {other} are the same file, {path}: name two")
 
 
 def _default_format(args: argparse.Namespace) -> str | None:
@@ -229,6 +233,9 @@ def _write_files(table: Any, selection: Selection, args: argparse.Namespace) -> 
     if args.certificate:
         content = selection.to_json().encode() + b"\n"
         writers[Path(args.certificate)] = lambda sink: sink.write(content)
+    if args.report:
+        page = report_page(selection.certificate, selection.plan, table).encode()
+        writers[Path(args.report)] = lambda sink: sink.write(page)
     write_files(writers, overwrite=args.force)
 
 

@@ -5,8 +5,8 @@ a drawing that is scaled down would be too small to read.
 """
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Final
 
@@ -14,6 +14,8 @@ from dp_sips.pages.numbers import number
 
 Point = tuple[float, float]
 _TICKS: Final = 5
+_NAME: Final = 17
+"""The height of a name."""
 _NICE: Final = (1, 2, 5, 10)
 
 
@@ -89,6 +91,10 @@ class Frame:
     bottom: int = 50
     kind: str = "broad"
 
+    def beside(self, lines: Sequence[Line]) -> "Frame":
+        """Return the frame without room for names where lines have none."""
+        return self if any(line.name for line in lines) else replace(self, right=12)
+
     def at(self, x: float, y: float) -> Point:
         """Return where a point lies whose places on the axes are given."""
         inner = self.width - self.left - self.right
@@ -106,21 +112,21 @@ def figure(
     x: Axis, y: Axis, lines: Sequence[Line], caption: str, marks: Sequence[Mark] = ()
 ) -> str:
     """Return a figure with its caption, which says in words what the lines show."""
-    drawn = "".join(_drawing(frame, x, y, lines, marks, caption) for frame in _FRAMES)
+    drawn = "".join(
+        f'<svg class="{frame.kind}" viewBox="0 0 {frame.width} {frame.height}" role="img" '
+        f'aria-label="{escape(caption)}">{_drawing(frame.beside(lines), x, y, lines, marks)}</svg>'
+        for frame in _FRAMES
+    )
     return f"<figure>{drawn}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
-def _drawing(
-    frame: Frame, x: Axis, y: Axis, lines: Sequence[Line], marks: Sequence[Mark], words: str
-) -> str:
-    size = f'viewBox="0 0 {frame.width} {frame.height}"'
+def _drawing(frame: Frame, x: Axis, y: Axis, lines: Sequence[Line], marks: Sequence[Mark]) -> str:
     return "".join(
         [
-            f'<svg class="{frame.kind}" {size} role="img" aria-label="{escape(words)}">',
             _grid(frame, x, y),
             *(_line(frame, x, y, line) for line in lines),
+            *_names(frame, x, y, lines),
             *(_mark(frame, x, y, mark) for mark in marks),
-            "</svg>",
         ]
     )
 
@@ -149,15 +155,19 @@ def _spaced(frame: Frame, x: Axis) -> Sequence[float]:
 
 
 def _line(frame: Frame, x: Axis, y: Axis, line: Line) -> str:
-    if not line.points:
-        return ""
     places = [frame.at(x.place(a), y.place(b)) for a, b in line.points]
     path = "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in places)
-    end, height = places[-1]
-    return (
-        f'<path class="line {line.kind}" d="{path}"/>'
-        + _text(end + 10, height + 4, line.name, "start", "name")
-    )  # fmt: skip
+    return f'<path class="line {line.kind}" d="{path}"/>' if places else ""
+
+
+def _names(frame: Frame, x: Axis, y: Axis, lines: Sequence[Line]) -> Iterator[str]:
+    """Yield the names of lines beside their ends, the highest first, and none upon another."""
+    ends = [(line.points[-1], line.name) for line in lines if line.points]
+    free = -math.inf
+    for (end, height), name in sorted(ends, key=lambda entry: -entry[0][1]):
+        across, up = frame.at(x.place(end), y.place(height))
+        free = max(up + 4, free + _NAME)
+        yield _text(across + 8, free, name, "start", "name")
 
 
 def _mark(frame: Frame, x: Axis, y: Axis, mark: Mark) -> str:

@@ -50,8 +50,11 @@ class Needs:
     def curve(self, points: int = 24) -> list[tuple[float, float]]:
         """Return numbers of users and their chances, from none to nearly certain."""
         end = 2 * (self.half or self.guess) if self.most is None else round(1.25 * self.most)
-        steps = sorted({round(end * n / points) for n in range(points + 1)})
+        steps = sorted({round(end * n / points) for n in range(points + 1)} | self._found())
         return [(float(users), self.chance(users)) for users in steps]
+
+    def _found(self) -> set[int]:
+        return {users for users in (self.half, self.most) if users is not None}
 
     def _needed(self, probability: float) -> int | None:
         low, high = 0, max(1, self.guess)
@@ -74,7 +77,7 @@ class Needs:
             for chance in (probability, self.chance(low), self.chance(high))
         )
         share = (goal - below) / (above - below) if above > below else 0.5
-        if not _LEAST < self.chance(low) or self.chance(high) > 1 - _LEAST:
+        if self.chance(low) <= _LEAST or self.chance(high) >= 1 - _LEAST:
             share = 0.5
         return min(max(round(low + share * (high - low)), low + 1), high - 1)
 

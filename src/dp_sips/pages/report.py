@@ -4,37 +4,32 @@ Guarantee: the page says nothing beyond the certificate and the released items, 
 """
 
 import json
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 from typing import Any, Final
 
-from dp_sips.mechanisms.base import EpsilonDelta
 from dp_sips.output import check_output, write_files
 from dp_sips.pages import markup
-from dp_sips.pages.curve import Line, figure, log_axis
 from dp_sips.pages.facts import Facts
+from dp_sips.pages.item_list import items_section
 from dp_sips.pages.markup import code, definitions, document, name, paragraph, section
-from dp_sips.pages.needs import Needs, needs_by_size
+from dp_sips.pages.needs import needs_by_size
+from dp_sips.pages.needs_figure import needs_figure, needs_table
 from dp_sips.pages.numbers import items as counted
 from dp_sips.pages.numbers import number
-from dp_sips.pages.released import NULL, Released
+from dp_sips.pages.promise import guarantee, lead
+from dp_sips.pages.released import Released
 from dp_sips.pages.rounds import prose, rounds_table
 from dp_sips.plan import Plan
-from dp_sips.privacy.budget import Budget
 
 _LIMITS: Final = (
-    "Only the release is covered: how long the run took, its memory, and error messages are for "
-    "the person who holds the data.",
-    "Releases add up: two releases from the same people at ε = 1 are together a release at ε = 2.",
-    "Parameters must be public: ε, δ and the largest number of items were not to be chosen by "
-    "looking at the same data.",
-    "An item is shown as it is: if many people hold the same text, it can be released, whatever "
-    "it says.",
-    "One person, one user: somebody with two accounts is protected as two users, and a family of "
-    "four by a guarantee that is four times weaker.",
-    "Missing items mean little: an item that is not here may be held by nobody, or by too few.",
+    "Only the release is covered: The time and memory of the run, and its messages, are not.",
+    "Releases add up: Two releases from the same people at ε = 1 are together a release at ε = 2.",
+    "Parameters must be public: They must not be tuned on the same data.",
+    "An item is shown as it is: If many people hold the same text, it can be released.",
+    "One user is one person: Somebody with two accounts is two users; a group is protected less.",
+    "A missing item means little: It may be held by nobody, or by too few.",
 )
 _CITATION: Final = (
     "Marika Swanberg, Damien Desfontaines and Samuel Haney. DP-SIPS: A simpler, more scalable "
@@ -63,12 +58,12 @@ def report(facts: Facts, plan: Plan | None, released: Released | None) -> str:
         _title(facts, released),
         _what(facts, released),
         _who(facts),
-        _guarantee(facts),
+        guarantee(facts),
         _how(facts, plan),
-        _needs(facts, plan),
-        _items(facts, released),
+        _needs(plan),
+        items_section(facts, released),
         section("What it does not promise", markup.bullets(_LIMITS), anchor="limits"),
-        _verify(facts, plan),
+        _verify(facts),
         _cite(facts),
         _certificate(facts),
     ]
@@ -76,8 +71,8 @@ def report(facts: Facts, plan: Plan | None, released: Released | None) -> str:
 
 
 def _headline(facts: Facts, released: Released | None) -> str:
-    what = " and ".join(facts.columns)
-    return f"Release of {what}" if released is None else f"{counted(_number(facts, released))}: {what}"
+    what = "Release" if released is None else counted(_number(facts, released))
+    return f"{what} of {' and '.join(facts.columns)}"
 
 
 def _number(facts: Facts, released: Released) -> int:
@@ -97,19 +92,7 @@ def _title(facts: Facts, released: Released | None) -> str:
     return (
         f'<header><p class="kicker">Report on a differentially private release</p>'
         f"<h1>{escape(what)} of {names}</h1>"
-        f'<p class="lead">{escape(_promise(facts))}</p>{warning}</header>'
-    )
-
-
-def _promise(facts: Facts) -> str:
-    asked = facts.asked
-    if isinstance(asked, EpsilonDelta):
-        numbers = f"ε = {number(asked.epsilon)}, δ = {number(asked.delta)}"
-    else:
-        numbers = f"ρ = {number(asked.rho)}, δ = {number(asked.delta)}"
-    return (
-        "Anyone who sees this release can hardly tell whether any one person is in the data: "
-        f"{numbers}."
+        f'<p class="lead">{escape(lead(facts))}</p>{warning}</header>'
     )
 
 
@@ -146,55 +129,12 @@ def _who(facts: Facts) -> str:
         paragraph(
             f"At most {counted(facts.max_items)} of a user count"
             + (" in the selection" if facts.count else "")
-            + ". If a user has more, some are left out at random, which weakens nobody's protection."
+            + ". If a user has more, some are left out at random, which protects them no less."
         )
         if facts.rounds
         else "",
         anchor="who",
     )
-
-
-def _guarantee(facts: Facts) -> str:
-    epsilon, delta, derived = _epsilon_delta(facts)
-    odds = math.exp(min(epsilon, 700.0))
-    sure = 1 / (1 + math.exp(-min(epsilon, 700.0)))
-    figures = (
-        f'<div class="figures"><p><b>ε = {number(epsilon)}</b><span>No conclusion from this release '
-        f"is more than e<sup>ε</sup> = {number(odds)} times as likely with a person's data as "
-        f"without it.</span></p><p><b>δ = {number(delta)}</b><span>The probability that this "
-        "bound fails is at most about δ.</span></p>"
-        f"<p><b>{_percent(0.5)} → {_percent(sure)}</b><span>Somebody who thinks it as likely as not "
-        f"that a person is in the data can be at most {_percent(sure)} sure after seeing the "
-        "release, leaving δ aside.</span></p></div>"
-    )
-    return section(
-        "The guarantee",
-        figures,
-        definitions(
-            [
-                ("Asked for", escape(str(facts.asked))),
-                ("Spent", escape(facts.spent)),
-                *([("In ε and δ", escape(derived))] if derived else []),
-            ]
-        ),
-        anchor="guarantee",
-    )
-
-
-def _percent(chance: float) -> str:
-    shown = f"{100 * chance:.3g}"
-    return f"{shown if float(shown) < 100 or chance == 1 else '99.9…'} %"
-
-
-def _epsilon_delta(facts: Facts) -> tuple[float, float, str]:
-    """Return ε and δ, and how they follow if others were asked for."""
-    asked = facts.asked
-    if isinstance(asked, EpsilonDelta):
-        return asked.epsilon, asked.delta, ""
-    delta = 2 * asked.delta
-    epsilon = Budget.from_rho(asked.rho, asked.delta).epsilon(delta, "zcdp")
-    how = f"({number(epsilon)}, {number(delta)})-differentially private, which follows from ρ and δ"
-    return epsilon, delta, how
 
 
 def _how(facts: Facts, plan: Plan | None) -> str:
@@ -213,13 +153,11 @@ def _how(facts: Facts, plan: Plan | None) -> str:
     elif not facts.rounds:
         parts.append(paragraph("Nothing was selected: the items were given, and are public."))
     if facts.rounds:
-        parts.append(
-            paragraph("All of these numbers were fixed before any data was read.", "note")
-        )
+        parts.append(paragraph("All of these numbers were fixed before any data was read.", "note"))
     return section("How items were chosen", *parts, rounds_table(facts.rounds), anchor="how")
 
 
-def _needs(facts: Facts, plan: Plan | None) -> str:
+def _needs(plan: Plan | None) -> str:
     if plan is None or not plan.rounds:
         return ""
     sizes = needs_by_size(plan)
@@ -235,78 +173,7 @@ def _needs(facts: Facts, plan: Plan | None) -> str:
     )
 
 
-def needs_figure(sizes: Sequence[Needs], *lines: Line, **options: Any) -> str:
-    """Return the curve of users needed by items a user has."""
-    half = [(float(need.items), float(need.half)) for need in sizes if need.half]
-    most = [(float(need.items), float(need.most)) for need in sizes if need.most]
-    values = [users for _, users in half + most] or [1.0]
-    return figure(
-        log_axis("items that each of these users has", 1, max(need.items for need in sizes)),
-        log_axis("users who hold an item", 10 ** math.floor(math.log10(min(values))), max(values)),
-        [Line("50 %", half), Line("95 %", most, "dashed"), *lines],
-        _needs_caption(sizes),
-        **options,
-    )
-
-
-def _needs_caption(sizes: Sequence[Needs]) -> str:
-    first, last = sizes[0], sizes[-1]
-    text = (
-        f"Users that an item needs for a 50 % and a 95 % chance of release: {_users(first.half)} and "
-        f"{_users(first.most)} if each has 1 item"
-    )
-    if last is first:
-        return f"{text}."
-    return f"{text}, {_users(last.half)} and {_users(last.most)} with {last.items:,} items each."
-
-
-def _users(count: int | None) -> str:
-    return "more than 2³⁴" if count is None else f"{count:,}"
-
-
-def needs_table(sizes: Iterable[Needs]) -> str:
-    """Return the numbers of the curve."""
-    return markup.table(
-        ("Items a user has", "for 50 %", "for 95 %"),
-        ((f"{need.items:,}", _users(need.half), _users(need.most)) for need in sizes),
-        "Users that an item needs",
-    )
-
-
-def _items(facts: Facts, released: Released | None) -> str:
-    if released is None:
-        return ""
-    if not released.rows:
-        note = paragraph("No item was released: none was held by enough users.")
-        return section("The released items", note, anchor="items")
-    more = released.total - len(released.rows)
-    head = "".join(f'<th scope="col">{name(column)}</th>' for column in released.columns)
-    rows = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in released.rows)
-    other = bool(facts.count and facts.count["other"])
-    return section(
-        "The released items",
-        '<p class="search" hidden><label for="search">Search</label>'
-        '<input id="search" type="search" autocomplete="off" spellcheck="false">'
-        '<span id="found" role="status"></span></p>',
-        paragraph(f"The first {len(released.rows):,} are shown; {more:,} more are not.", "note")
-        if more
-        else "",
-        paragraph("The last row counts the users who hold none of the items.", "note")
-        if other and not more
-        else "",
-        '<div class="items" tabindex="0" role="region" aria-label="Released items">'
-        f'<table id="items"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>',
-        anchor="items-released",
-    )
-
-
-def _cell(text: str | None) -> str:
-    if text is None:
-        return f"<td><i>{NULL}</i></td>"
-    return f"<td><bdi>{escape(markup.visible(text))}</bdi></td>"
-
-
-def _verify(facts: Facts, plan: Plan | None) -> str:
+def _verify(facts: Facts) -> str:
     recipe = facts.recipe
     if recipe is None:
         return ""
@@ -318,7 +185,7 @@ def _verify(facts: Facts, plan: Plan | None) -> str:
         code(recipe.command) if recipe.command else "",
         code(f"import dp_sips\n\nprint({recipe.python}.explain())"),
     ]
-    if plan is not None:
+    if facts.recomputed() is not None:
         parts.append(
             paragraph("✓ This page computed them from these parameters: they agree.", "good")
         )

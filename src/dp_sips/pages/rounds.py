@@ -9,18 +9,18 @@ from dp_sips.pages.numbers import cell
 
 _HEADINGS: Final = {
     "round": "round",
+    "threshold": "threshold",
+    "median": "even chance at",
+    "sigma": "noise σ",
+    "scale": "noise scale",
+    "seats": "seats",
+    "spare": "spare seats",
+    "laps": "laps",
     "epsilon": "ε",
     "rho": "ρ",
     "alpha": "α",
     "e": "divergence",
     "delta": "δ",
-    "sigma": "noise σ",
-    "scale": "noise scale",
-    "threshold": "threshold",
-    "seats": "seats",
-    "spare": "spare seats",
-    "laps": "laps",
-    "median": "even chance at",
 }
 """What a reader needs of a round; the certificate has the rest."""
 

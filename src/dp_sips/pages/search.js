@@ -3,7 +3,7 @@
   const box = document.getElementById("search");
   if (!box) return;
   const found = document.getElementById("found");
-  const rows = [...document.querySelectorAll("#items tbody tr")];
+  const rows = [...document.querySelectorAll("#item-table tbody tr")];
   const texts = rows.map((row) => row.textContent.toLowerCase());
   box.parentElement.hidden = false;
   box.addEventListener("input", () => {
