@@ -35,7 +35,7 @@ ALLOWED: dict[str, set[str]] = {
     "synthetic": {"errors", "progress"},
     "tokens": {"errors", "formats", "output", "progress", "room", "sources", "text"},
     "plan": {"errors", "mechanisms", "privacy", "validation"},
-    "pages": {"errors", "mechanisms", "output", "plan", "privacy", "sources"},
+    "pages": {"errors", "mechanisms", "output", "plan", "privacy", "sources", "validation"},
     "selection": {"pages", "plan", "privacy"},
     "engines": {"errors", "mechanisms", "privacy", "progress", "room", "sources", "validation"},
     "sorting": {"engines", "sources"},

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from dp_sips.cli.parser import Parser
 from dp_sips.cli.streams import emit
-from dp_sips.errors import UsageError
 from dp_sips.output import check_output
 from dp_sips.pages.facts import read_certificate
 from dp_sips.pages.report import report_page, write_report
+from dp_sips.sources.finding import find_files
 
 _EXAMPLES = """\
 The page is one HTML file that loads nothing from elsewhere. It computes the rounds again from the
@@ -36,11 +36,9 @@ def run(args: argparse.Namespace) -> None:
     """Read the certificate, and write the page."""
     source = Path(args.certificate)
     path = Path(args.output or source.with_suffix(".html"))
-    if path == source:
-        raise UsageError(f"{source} is the certificate: name the page with -o")
-    inputs = [source, *([Path(args.items)] if args.items else [])]
-    check_output(path, overwrite=args.force, inputs=inputs)
     facts = read_certificate(source)
+    inputs = [source, *find_files([args.items] if args.items else [])]
+    check_output(path, overwrite=args.force, inputs=inputs)
     page = report_page(facts.certificate, facts.recomputed(), args.items)
     write_report(path, page, overwrite=args.force)
     if not args.quiet:

@@ -11,10 +11,11 @@ from typing import Any
 
 from dp_sips.errors import InputError, UsageError
 from dp_sips.mechanisms import MECHANISMS
-from dp_sips.mechanisms.base import EpsilonDelta, RhoDelta
+from dp_sips.mechanisms.base import Asked
 from dp_sips.mechanisms.counting import selection_part
 from dp_sips.pages.recipe import Recipe, alike, own_parameters
-from dp_sips.plan import Plan
+from dp_sips.plan import Plan, asked_for
+from dp_sips.validation import check_finite
 
 
 @dataclass(frozen=True)
@@ -38,12 +39,11 @@ class Facts:
         return self.certificate["private"] is True
 
     @property
-    def asked(self) -> EpsilonDelta | RhoDelta:
-        """The privacy parameters as they were given."""
+    def asked(self) -> dict[str, float]:
+        """The privacy parameters as they were given: epsilon or rho, and delta."""
         given = self.certificate["asked"]
-        if "epsilon" in given:
-            return EpsilonDelta(given["epsilon"], given["delta"])
-        return RhoDelta(given["rho"], given["delta"])
+        first = "epsilon" if "epsilon" in given else "rho"
+        return {key: check_finite(key, given[key]) for key in (first, "delta")}
 
     @property
     def spent(self) -> str:
@@ -91,14 +91,17 @@ class Facts:
         name, given = self.mechanism, dict(self.certificate["mechanism"])
         if name not in MECHANISMS:
             return None
-        asked = self.asked
+        budget = self.asked
         if self.count is not None:
-            asked = selection_part(asked, self.count["share"])
-        budget = {key: value for key, value in asdict(asked).items() if value is not None}
+            budget = asdict(selection_part(self._budget(), self.count["share"]))
         if self.look is not None:
             return Recipe(self.look["name"], budget, self.max_items)
         del given["name"]
         return Recipe(name, budget, self.max_items, own_parameters(name, given))
+
+    def _budget(self) -> Asked:
+        given = self.asked
+        return asked_for(given.get("epsilon"), given["delta"], given.get("rho"))
 
     def recomputed(self) -> Plan | None:
         """Compute the plan that ran from its public parameters; None if its rounds differ."""

@@ -13,11 +13,12 @@ def number(value: float) -> str:
     """Return four digits at most, with 10⁻⁶ for what is tiny and commas in what is large."""
     if value == 0 or not math.isfinite(value):
         return "∞" if value > 0 else "0"
-    if isinstance(value, int) or (value == round(value) and abs(value) < _LARGE):
-        return f"{round(value):,}"
-    if _SMALL <= abs(value) < _LARGE:
-        return f"{float(f'{value:.{_DIGITS}g}'):,}"
-    return _power(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    if not _SMALL <= abs(value) < _LARGE:
+        return _power(value)
+    rounded = value if value == round(value) else float(f"{value:.{_DIGITS}g}")
+    return f"{rounded:,.0f}" if rounded == round(rounded) else f"{rounded:,}"
 
 
 def _power(value: float) -> str:

@@ -4,12 +4,12 @@ import math
 from html import escape
 from typing import Final
 
-from dp_sips.mechanisms.base import EpsilonDelta
 from dp_sips.pages.facts import Facts
 from dp_sips.pages.markup import definitions, paragraph, section
 from dp_sips.pages.numbers import number
 from dp_sips.privacy.budget import Budget
 
+_SYMBOLS: Final = {"epsilon": "ε", "rho": "ρ", "delta": "δ"}
 _LARGEST: Final = 700.0
 """e to the power of more is infinite, as floats go."""
 
@@ -62,10 +62,7 @@ def _figure(value: str, meaning: str) -> str:
 
 
 def _symbols(facts: Facts) -> list[tuple[str, float]]:
-    asked = facts.asked
-    if isinstance(asked, EpsilonDelta):
-        return [("ε", asked.epsilon), ("δ", asked.delta)]
-    return [("ρ", asked.rho), ("δ", asked.delta)]
+    return [(_SYMBOLS[name], value) for name, value in facts.asked.items()]
 
 
 def _asked(facts: Facts) -> str:
@@ -83,10 +80,10 @@ def _percent(chance: float) -> str:
 def _epsilon_delta(facts: Facts) -> tuple[float, float, str]:
     """Return ε and δ, and how they follow if ρ was asked for; rounded up."""
     asked = facts.asked
-    if isinstance(asked, EpsilonDelta):
-        return asked.epsilon, asked.delta, ""
-    delta = 2 * asked.delta
-    epsilon = Budget.from_rho(asked.rho, asked.delta).epsilon(delta, "zcdp")
+    if "epsilon" in asked:
+        return asked["epsilon"], asked["delta"], ""
+    delta = 2 * asked["delta"]
+    epsilon = Budget.from_rho(asked["rho"], asked["delta"]).epsilon(delta, "zcdp")
     epsilon = math.ceil(1000 * epsilon) / 1000
     how = f"({number(epsilon)}, {number(delta)})-differential privacy, which follows from ρ and δ"
     return epsilon, delta, how

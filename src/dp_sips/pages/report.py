@@ -31,6 +31,10 @@ _LIMITS: Final = (
     "One user is one person: Somebody with two accounts is two users; a group is protected less.",
     "A missing item means little: It may be held by nobody, or by too few.",
 )
+_DIFFERENT: Final = (
+    "This version of dp-sips computed other rounds: those in the certificate do not follow from "
+    "these parameters, or they come from another version."
+)
 _CITATION: Final = (
     "Marika Swanberg, Damien Desfontaines and Samuel Haney. DP-SIPS: A simpler, more scalable "
     "mechanism for differentially private partition selection. Proceedings on Privacy Enhancing "
@@ -185,7 +189,9 @@ def _verify(facts: Facts) -> str:
         code(recipe.command) if recipe.command else "",
         code(f"import dp_sips\n\nprint({recipe.python}.explain())"),
     ]
-    if facts.recomputed() is not None:
+    if facts.recomputed() is None:
+        parts.append(paragraph(_DIFFERENT, "warning"))
+    else:
         parts.append(
             paragraph("✓ This page computed them from these parameters: they agree.", "good")
         )
