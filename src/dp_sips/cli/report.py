@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> None:
     source = Path(args.certificate)
     path = Path(args.output or source.with_suffix(".html"))
     facts = read_certificate(source)
-    inputs = [source, *find_files([args.items] if args.items else [])]
+    inputs = [source, *(find_files([args.items]) if args.items else [])]
     check_output(path, overwrite=args.force, inputs=inputs)
     page = report_page(facts.certificate, facts.recomputed(), args.items)
     write_report(path, page, overwrite=args.force)
