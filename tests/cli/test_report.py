@@ -1,5 +1,6 @@
 """dp-sips report, and --report of select and count."""
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,12 @@ def test_a_page_with_the_release(select: Any, tmp_path: Path) -> None:
     assert "own-" not in page
 
 
+def test_the_page_has_the_digest_of_the_file(select: Any, tmp_path: Path) -> None:
+    items, page = tmp_path / "items.csv", tmp_path / "page.html"
+    assert select("-o", items, "--report", page, "--mechanism", "sips").code == 0
+    assert hashlib.sha256(items.read_bytes()).hexdigest() in page.read_text("utf-8")
+
+
 def test_counts_have_it_too(run: Any, data: Path, tmp_path: Path) -> None:
     usual = "--user user --item item --epsilon 4 --delta 1e-9 --mechanism sips"
     assert run("count", data, *usual.split(), "--report", tmp_path / "counts.html").code == 0
@@ -49,7 +56,9 @@ def test_with_the_items(run: Any, released: tuple[Path, Path], tmp_path: Path) -
     path = tmp_path / "page.html"
     ran = run("report", certificate, "--items", items, "-o", path, "--quiet")
     assert (ran.code, ran.out, ran.err) == (0, "", "")
-    assert "<td><bdi>rice</bdi></td>" in path.read_text("utf-8")
+    text = path.read_text("utf-8")
+    assert "<td><bdi>rice</bdi></td>" in text
+    assert f"{hashlib.sha256(items.read_bytes()).hexdigest()}  items.parquet" in text
 
 
 def test_a_certificate_that_was_changed(run: Any, released: tuple[Path, Path]) -> None:
@@ -112,4 +121,11 @@ def test_items_of_another_release(run: Any, released: tuple[Path, Path], tmp_pat
     _, certificate = released
     other = tmp_path / "other.csv"
     other.write_text("city\nLima\n")
-    assert run("report", certificate, "--items", other).refused("other.csv", "item")
+    assert run("report", certificate, "--items", other).refused(
+        "other.csv is not the file of this certificate", "SHA-256"
+    )
+    facts = json.loads(certificate.read_text())
+    certificate.write_text(json.dumps(facts | {"output": None}))
+    assert run("report", certificate, "--items", other).refused("other.csv", "'item'")
+    other.write_text("item\nLima\n")
+    assert run("report", certificate, "--items", other).refused("1 rows", "says 3")

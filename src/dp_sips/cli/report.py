@@ -7,6 +7,7 @@ from dp_sips.cli.parser import Parser
 from dp_sips.cli.streams import emit
 from dp_sips.output import check_output
 from dp_sips.pages.facts import read_certificate
+from dp_sips.pages.released import check_file
 from dp_sips.pages.report import report_page, write_report
 from dp_sips.sources.finding import find_files
 
@@ -39,6 +40,8 @@ def run(args: argparse.Namespace) -> None:
     facts = read_certificate(source)
     inputs = [source, *(find_files([args.items]) if args.items else [])]
     check_output(path, overwrite=args.force, inputs=inputs)
+    if args.items:
+        check_file(Path(args.items), facts)
     page = report_page(facts.certificate, facts.recomputed(), args.items)
     write_report(path, page, overwrite=args.force)
     if not args.quiet:

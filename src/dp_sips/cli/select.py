@@ -3,7 +3,7 @@
 import argparse
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from dp_sips.cli.flags import add_mechanism, add_privacy, add_types, mechanism, types
 from dp_sips.cli.histogram import read_histogram
@@ -23,7 +23,7 @@ from dp_sips.formats import (
     without_formulas,
     write_table,
 )
-from dp_sips.output import Writer, check_output, write_files
+from dp_sips.output import Writer, check_output, digest, write_files
 from dp_sips.pages.report import report_page
 from dp_sips.select import select_partitions
 from dp_sips.selection import Selection
@@ -219,24 +219,36 @@ def engine(args: argparse.Namespace) -> str | Engine:
 
 def write_release(name: str, table: Any, selection: Selection, args: argparse.Namespace) -> None:
     """Write the files that were asked for, all of them or none, and what goes to stdout."""
-    _write_files(table, selection, args)
+    certified = _write_files(table, selection, args)
     end_at_signals()
-    _write_stdout(name, table, selection, args)
+    _write_stdout(name, table, certified, args)
 
 
-def _write_files(table: Any, selection: Selection, args: argparse.Namespace) -> None:
+def _write_files(table: Any, selection: Selection, args: argparse.Namespace) -> Selection:
+    """Write the data, then what has its digest; return what is certified."""
+    certified = [selection]
+
+    def write_data(sink: BinaryIO) -> None:
+        path = Path(args.output)
+        write_table(_shown(table, args), sink, path, format_of(path, args.format))
+        certified.append(selection.written(path.name, digest(sink)))
+
+    def write_certificate(sink: BinaryIO) -> None:
+        sink.write(certified[-1].to_json().encode() + b"\n")
+
+    def write_report(sink: BinaryIO) -> None:
+        page = report_page(certified[-1].certificate, selection.plan, table)
+        sink.write(page.encode())
+
     writers: dict[Path, Writer] = {}
     if args.output:
-        path, items = Path(args.output), _shown(table, args)
-        kind = format_of(path, args.format)
-        writers[path] = lambda sink: write_table(items, sink, path, kind)
+        writers[Path(args.output)] = write_data
     if args.certificate:
-        content = selection.to_json().encode() + b"\n"
-        writers[Path(args.certificate)] = lambda sink: sink.write(content)
+        writers[Path(args.certificate)] = write_certificate
     if args.report:
-        page = report_page(selection.certificate, selection.plan, table).encode()
-        writers[Path(args.report)] = lambda sink: sink.write(page)
+        writers[Path(args.report)] = write_report
     write_files(writers, overwrite=args.force)
+    return certified[-1]
 
 
 def _shown(items: Any, args: argparse.Namespace) -> Any:

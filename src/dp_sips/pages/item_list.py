@@ -27,7 +27,7 @@ def items_section(facts: Facts, released: Released | None) -> str:
 
 
 def _notes(facts: Facts, released: Released) -> Iterator[str]:
-    more = released.total - len(released.rows)
+    more = facts.rows - len(released.rows)
     if more:
         yield f"The first {len(released.rows):,} are shown; {more:,} more are not."
     elif facts.count and facts.count["other"]:

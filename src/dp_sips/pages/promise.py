@@ -7,7 +7,6 @@ from typing import Final
 from dp_sips.pages.facts import Facts
 from dp_sips.pages.markup import definitions, paragraph, section
 from dp_sips.pages.numbers import number
-from dp_sips.privacy.budget import Budget
 
 _SYMBOLS: Final = {"epsilon": "ε", "rho": "ρ", "delta": "δ"}
 _LARGEST: Final = 700.0
@@ -31,12 +30,11 @@ def lead(facts: Facts) -> str:
 
 def guarantee(facts: Facts) -> str:
     """Return the section about ε and δ."""
-    epsilon, delta, derived = _epsilon_delta(facts)
+    epsilon, delta = facts.spent if "rho" in facts.asked else facts.asked.values()
     sure = _percent(1 / (1 + math.exp(-epsilon)))
     rows = [
         ("Asked for", escape(_asked(facts))),
-        ("Spent", escape(facts.spent)),
-        *([("In ε and δ", escape(derived))] if derived else []),
+        ("Spent", escape(facts.statement)),
     ]
     figures = (
         _figure(
@@ -75,15 +73,3 @@ def _asked(facts: Facts) -> str:
 def _percent(chance: float) -> str:
     """Return a chance in percent, rounded up."""
     return f"{math.ceil(1000 * chance - 1e-9) / 10:g}\N{NO-BREAK SPACE}%"
-
-
-def _epsilon_delta(facts: Facts) -> tuple[float, float, str]:
-    """Return ε and δ, and how they follow if ρ was asked for; rounded up."""
-    asked = facts.asked
-    if "epsilon" in asked:
-        return asked["epsilon"], asked["delta"], ""
-    delta = 2 * asked["delta"]
-    epsilon = Budget.from_rho(asked["rho"], asked["delta"]).epsilon(delta, "zcdp")
-    epsilon = math.ceil(1000 * epsilon) / 1000
-    how = f"({number(epsilon)}, {number(delta)})-differential privacy, which follows from ρ and δ"
-    return epsilon, delta, how

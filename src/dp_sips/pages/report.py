@@ -4,7 +4,8 @@ Guarantee: the page says nothing beyond the certificate and the released items, 
 """
 
 import json
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterator, Mapping
 from html import escape
 from pathlib import Path
 from typing import Any, Final
@@ -52,15 +53,14 @@ def write_report(path: Path, page: str, *, overwrite: bool = True) -> None:
 def report_page(certificate: Mapping[str, Any], plan: Plan | None, table: Any) -> str:
     """Return the page about a certificate, the plan that ran, and a table or file of items."""
     facts = Facts(certificate)
-    columns = [*facts.columns, *([facts.count["column"]] if facts.count else [])]
-    return report(facts, plan, None if table is None else Released.of(table, columns))
+    return report(facts, plan, None if table is None else Released.of(table, facts))
 
 
 def report(facts: Facts, plan: Plan | None, released: Released | None) -> str:
     """Return the page about a release; without a plan it has no curve, without items no list."""
     parts = [
-        _title(facts, released),
-        _what(facts, released),
+        _title(facts),
+        _what(facts),
         _who(facts),
         guarantee(facts),
         _how(facts, plan),
@@ -71,22 +71,15 @@ def report(facts: Facts, plan: Plan | None, released: Released | None) -> str:
         _cite(facts),
         _certificate(facts),
     ]
-    return document(_headline(facts, released), ["<main>", *parts, "</main>"], "search.js")
+    return document(
+        f"{counted(facts.number)} of {' and '.join(facts.columns)}",
+        ["<main>", *parts, "</main>"],
+        "search.js",
+    )
 
 
-def _headline(facts: Facts, released: Released | None) -> str:
-    what = "Release" if released is None else counted(_number(facts, released))
-    return f"{what} of {' and '.join(facts.columns)}"
-
-
-def _number(facts: Facts, released: Released) -> int:
-    """Return how many items there are; the row of all other users is not one."""
-    return released.total - bool(facts.count and facts.count["other"])
-
-
-def _title(facts: Facts, released: Released | None) -> str:
+def _title(facts: Facts) -> str:
     names = " and ".join(map(name, facts.columns))
-    what = "The released items" if released is None else counted(_number(facts, released))
     warning = (
         ""
         if facts.private
@@ -95,21 +88,21 @@ def _title(facts: Facts, released: Released | None) -> str:
     )
     return (
         f'<header><p class="kicker">Report on a differentially private release</p>'
-        f"<h1>{escape(what)} of {names}</h1>"
+        f"<h1>{counted(facts.number)} of {names}</h1>"
         f'<p class="lead">{escape(lead(facts))}</p>{warning}</header>'
     )
 
 
-def _what(facts: Facts, released: Released | None) -> str:
+def _what(facts: Facts) -> str:
     columns = ", ".join(f"{name(key)} ({escape(kind)})" for key, kind in facts.columns.items())
-    rows = [("Item columns", columns)]
-    if released is not None:
-        rows.append(("Released", escape(counted(_number(facts, released)))))
+    rows = [("Item columns", columns), ("Released", counted(facts.number))]
     if facts.count is not None:
         rows.append(("Counts", escape(_counts(facts))))
     nulls = {"error": "there were none", "drop": "left out", "group": "an item of their own"}
     rows.append(("Nulls", escape(nulls.get(facts.nulls, facts.nulls))))
-    rows.append(("Made by", escape(facts.software)))
+    rows.append(("Made by", escape(f"{facts.software}, {facts.time}")))
+    if facts.file is not None:
+        rows.append(("File", name(facts.file["file"])))
     return section("What was released", definitions(rows), anchor="what")
 
 
@@ -125,8 +118,10 @@ def _counts(facts: Facts) -> str:
 def _who(facts: Facts) -> str:
     return section(
         "Who is protected",
+        f"<p>Every user, that is, every value of the column {name(facts.user)}, with all of its "
+        "rows.</p>",
         paragraph(
-            "Every user, with all of their rows. The guarantee compares the data as it is with the "
+            "The guarantee compares the data as it is with the "
             "data without any one user: both give nearly the same releases with nearly the same "
             "probability."
         ),
@@ -178,24 +173,42 @@ def _needs(plan: Plan | None) -> str:
 
 
 def _verify(facts: Facts) -> str:
-    recipe = facts.recipe
-    if recipe is None:
-        return ""
-    parts = [
-        paragraph(
-            "The rounds follow from public parameters, so anyone can compute them again and "
-            "compare them with the certificate."
-        ),
-        code(recipe.command) if recipe.command else "",
-        code(f"import dp_sips\n\nprint({recipe.python}.explain())"),
-    ]
-    if facts.recomputed() is None:
-        parts.append(paragraph(_DIFFERENT, "warning"))
-    else:
-        parts.append(
-            paragraph("✓ This page computed them from these parameters: they agree.", "good")
-        )
+    parts = (*_verify_rounds(facts), *_verify_file(facts), *_verify_build(facts))
     return section("How to verify", *parts, anchor="verify")
+
+
+def _verify_rounds(facts: Facts) -> Iterator[str]:
+    if facts.recipe is None:
+        return
+    yield paragraph(
+        "The rounds follow from public parameters, so anyone can compute them again and compare "
+        "them with the certificate."
+    )
+    yield code(facts.recipe.command) if facts.recipe.command else ""
+    yield code(f"import dp_sips\n\nprint({facts.recipe.python}.explain())")
+    if facts.recomputed() is None:
+        yield paragraph(_DIFFERENT, "warning")
+    else:
+        yield paragraph("✓ This page computed them from these parameters: they agree.", "good")
+
+
+def _verify_file(facts: Facts) -> Iterator[str]:
+    if facts.file is not None:
+        yield paragraph("The file of the release has this SHA-256:")
+        yield code(f"{facts.file['sha256']}  {facts.file['file']}")
+
+
+def _verify_build(facts: Facts) -> Iterator[str]:
+    if facts.recipe is None:
+        return
+    budget = [
+        word
+        for key, value in facts.asked.items()
+        if key != "rho"
+        for word in (f"--{key}", repr(value))
+    ]
+    yield paragraph("The audit tests whether an installed dp-sips keeps what it promises:")
+    yield code(shlex.join(["dp-sips", "audit", "--mechanism", facts.mechanism, *budget]))
 
 
 def _cite(facts: Facts) -> str:

@@ -72,7 +72,7 @@ def test_a_round_that_differs_is_noticed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("max_items", 19), ("asked", {"epsilon": 1.1, "delta": 1e-6})]
+    ("name", "value"), [("max_items", 19), ("asked", {"epsilon": 1.1, "delta": 1e-6, "rho": None})]
 )
 def test_a_parameter_that_differs_is_noticed(name: str, value: Any) -> None:
     facts = facts_of("sips", max_items=20)
