@@ -35,8 +35,8 @@ class Facts:
 
     @property
     def time(self) -> str:
-        """When it was made, UTC."""
-        return str(self.certificate["time"])
+        """When it was made."""
+        return str(self.certificate["time"]).replace("T", " ").replace("Z", " UTC")
 
     @property
     def private(self) -> bool:

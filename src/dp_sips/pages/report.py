@@ -20,6 +20,7 @@ from dp_sips.pages.needs_figure import needs_figure, needs_table
 from dp_sips.pages.numbers import items as counted
 from dp_sips.pages.numbers import number
 from dp_sips.pages.promise import guarantee, lead
+from dp_sips.pages.recipe import Recipe
 from dp_sips.pages.released import Released
 from dp_sips.pages.rounds import prose, rounds_table
 from dp_sips.plan import Plan
@@ -184,12 +185,24 @@ def _verify_rounds(facts: Facts) -> Iterator[str]:
         "The rounds follow from public parameters, so anyone can compute them again and compare "
         "them with the certificate."
     )
-    yield code(facts.recipe.command) if facts.recipe.command else ""
-    yield code(f"import dp_sips\n\nprint({facts.recipe.python}.explain())")
+    yield from map(code, _calls(facts, facts.recipe))
     if facts.recomputed() is None:
         yield paragraph(_DIFFERENT, "warning")
     else:
         yield paragraph("✓ This page computed them from these parameters: they agree.", "good")
+
+
+def _calls(facts: Facts, recipe: Recipe) -> Iterator[str]:
+    """Yield what prints the rounds; after a look, they are those of one of its branches."""
+    if facts.look is not None:
+        yield (
+            f"import dp_sips\n\nplan = {recipe.python}\n"
+            "for branch in plan.branches():\n    print(branch.explain())"
+        )
+        return
+    if recipe.command:
+        yield recipe.command
+    yield f"import dp_sips\n\nplan = {recipe.python}\nprint(plan.explain())"
 
 
 def _verify_file(facts: Facts) -> Iterator[str]:
