@@ -99,7 +99,8 @@ class Selection:
         """
         from dp_sips.pages.report import report_page, write_report
 
-        write_report(Path(path), report_page(self.certificate, self.plan, self.items))
+        page = report_page(self.certificate, self.plan, self.items, items_only=True)
+        write_report(Path(path), page)
 
 
 def _plain(value: Any) -> Any:

@@ -72,19 +72,9 @@ class Facts:
         return {str(name): str(kind) for name, kind in self.certificate["items"]["columns"].items()}
 
     @property
-    def shown_columns(self) -> list[str]:
-        """The names of all columns of the release: items, and counts if there are any."""
-        return [*self.columns, *([self.count["column"]] if self.count else [])]
-
-    @property
     def number(self) -> int:
         """How many items were released."""
         return check_whole("items.number", self.certificate["items"]["number"], least=0)
-
-    @property
-    def rows(self) -> int:
-        """How many rows the release has: the users who hold no item may have one, too."""
-        return self.number + bool(self.count and self.count["other"])
 
     @property
     def file(self) -> Mapping[str, str] | None:

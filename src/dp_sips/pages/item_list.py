@@ -27,10 +27,10 @@ def items_section(facts: Facts, released: Released | None) -> str:
 
 
 def _notes(facts: Facts, released: Released) -> Iterator[str]:
-    more = facts.rows - len(released.rows)
+    more = released.total - len(released.rows)
     if more:
         yield f"The first {len(released.rows):,} are shown; {more:,} more are not."
-    elif facts.count and facts.count["other"]:
+    elif released.total > facts.number:
         yield "The last row counts the users who hold none of the items."
 
 

@@ -23,25 +23,30 @@ class Released:
     Attributes:
         columns: Their names.
         rows: Text for each cell; None for null.
+        total: How many rows there are, shown or not.
     """
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str | None]]
+    total: int
 
     @classmethod
-    def of(cls, table: Any, facts: Facts) -> "Released":
+    def of(cls, table: Any, facts: Facts, *, items_only: bool = False) -> "Released":
         """Read a table that came out of a release, or the file that it was written to."""
         from dp_sips.sources.keys import read_rows
 
-        found = read_rows(table, facts.shown_columns)
+        count = None if items_only else facts.count
+        columns = [*facts.columns, *([count["column"]] if count else [])]
+        found = read_rows(table, columns)
         rows = [[_text(value) for value in row] for row in islice(found, SHOWN)]
         total = len(rows) + sum(1 for _ in found)
-        if total != facts.rows:
+        expected = facts.number + bool(count and count["other"])
+        if total != expected:
             raise InputError(
-                f"there are {total:,} rows, and the certificate says {facts.rows:,}: give the "
+                f"there are {total:,} rows, and the certificate says {expected:,}: give the "
                 "items of this release"
             )
-        return cls(facts.shown_columns, rows)
+        return cls(columns, rows, total)
 
 
 def check_file(path: Path, facts: Facts) -> None:

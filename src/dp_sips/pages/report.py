@@ -51,10 +51,16 @@ def write_report(path: Path, page: str, *, overwrite: bool = True) -> None:
     write_files({path: lambda sink: sink.write(content)}, overwrite=overwrite)
 
 
-def report_page(certificate: Mapping[str, Any], plan: Plan | None, table: Any) -> str:
-    """Return the page about a certificate, the plan that ran, and a table or file of items."""
+def report_page(
+    certificate: Mapping[str, Any], plan: Plan | None, table: Any, *, items_only: bool = False
+) -> str:
+    """Return the page about a certificate, the plan that ran, and a table or file of items.
+
+    With `items_only`, the table has no counts, although the certificate may cover them.
+    """
     facts = Facts(certificate)
-    return report(facts, plan, None if table is None else Released.of(table, facts))
+    shown = None if table is None else Released.of(table, facts, items_only=items_only)
+    return report(facts, plan, shown)
 
 
 def report(facts: Facts, plan: Plan | None, released: Released | None) -> str:

@@ -70,7 +70,9 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             text = answer(Settings.of(dict(parse_qsl(query, keep_blank_values=True))))
         except DpSipsError as error:
-            text = json.dumps({"error": " ".join(str(error).split())}, ensure_ascii=False)
+            text = _error(" ".join(str(error).split()))
+        except (ArithmeticError, MemoryError):
+            text = _error("these settings are beyond what can be computed here: change them")
         self._send(HTTPStatus.OK, "application/json", text)
 
     def _send(self, status: HTTPStatus, kind: str, text: str) -> None:
@@ -85,3 +87,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         """Say nothing: the terminal is the person's."""
+
+
+def _error(words: str) -> str:
+    return json.dumps({"error": words}, ensure_ascii=False)

@@ -195,6 +195,15 @@ def test_counts_have_it_as_well(tmp_path: Path) -> None:
     assert "<td><bdi>tea</bdi></td><td>" in (tmp_path / "c.html").read_text("utf-8")
 
 
+def test_the_selection_of_counts_shows_its_items(tmp_path: Path) -> None:
+    data = {user: ["tea"] for user in range(300)}
+    counts = dp_sips.count_users(data, epsilon=4, delta=1e-6, keys=["tea"], other=True)
+    counts.selection.report(tmp_path / "items.html")
+    page = (tmp_path / "items.html").read_text("utf-8")
+    assert "<tr><td><bdi>tea</bdi></td></tr></tbody>" in page
+    assert "The last row" not in page
+
+
 def test_the_policy_names_the_digests_of_style_and_script() -> None:
     import base64
     import hashlib

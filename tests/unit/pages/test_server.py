@@ -11,7 +11,7 @@ import pytest
 import dp_sips
 from dp_sips.errors import UsageError
 from dp_sips.pages.explore import Settings
-from dp_sips.pages.server import ExploreServer
+from dp_sips.pages.server import _ANSWERS, ExploreServer
 
 USUAL = "epsilon=1&delta=1e-6&max_items=100&mechanism=sips&items_per_user=10"
 
@@ -102,6 +102,17 @@ def test_what_is_wrong_is_said_in_words(server: ExploreServer, change: str, word
         assert status == 200
         assert headers["Content-Type"].startswith("application/json")
         assert words in json.loads(text)["error"]
+
+
+def test_what_cannot_be_computed_is_said_as_well(
+    server: ExploreServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_large(_: Settings) -> str:
+        raise OverflowError
+
+    monkeypatch.setitem(_ANSWERS, "/numbers", too_large)
+    answer = json.loads(get(server, f"/numbers?{USUAL}")[1])
+    assert "beyond what can be computed" in answer["error"]
 
 
 @pytest.mark.parametrize("host", ["example.org", "127.0.0.1", "localhost:1", "127.0.0.1.evil:80"])
