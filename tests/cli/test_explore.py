@@ -1,7 +1,6 @@
 """dp-sips explore: it says where it is, and ends quietly."""
 
 import http.client
-import os
 import re
 import signal
 import subprocess
@@ -11,13 +10,21 @@ from typing import Any
 import pytest
 
 
+# Where the tests run in the background of a shell, Ctrl-C would be ignored.
+PROGRAM = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from dp_sips_command import main
+sys.exit(main())
+"""
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_serves_until_it_is_stopped(number: signal.Signals) -> None:
-    command = [sys.executable, "-m", "dp_sips", "explore", "--no-browser"]
-    # A test that runs in the background of a shell has children that ignore Ctrl-C.
-    usual = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.default_int_handler)}
-    options: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, **options, **usual, env=dict(os.environ)) as process:
+    command = [sys.executable, "-c", PROGRAM, "explore", "--no-browser"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert process.stderr
         line = process.stderr.readline()
         found = re.fullmatch(
@@ -40,8 +47,6 @@ def test_a_port_that_cannot_be_used(run: Any) -> None:
 def test_it_opens_a_browser(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from threading import Event
 
-    from dp_sips.cli import explore
-
     opened, shown = [], Event()
 
     class Browser:
@@ -54,8 +59,8 @@ def test_it_opens_a_browser(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         shown.wait(60)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(explore.webbrowser, "get", Browser)
-    monkeypatch.setattr(explore.ExploreServer, "serve_forever", serve)
+    monkeypatch.setattr("webbrowser.get", Browser)
+    monkeypatch.setattr("dp_sips.pages.server.ExploreServer.serve_forever", serve)
     ran = run("explore")
     assert ran.code == 0
     assert opened[0] in ran.err

@@ -157,7 +157,7 @@ ROWS = pa.table({"user": [u for u in range(300) for _ in "ab"], "item": ["tea", 
 
 
 @pytest.mark.parametrize(
-    "make", [lambda t: t, pa.Table.to_pandas, pl.from_arrow, lambda t: pl.from_arrow(t).lazy()]
+    "make", [lambda t: t, pa.Table.to_pandas, pl.from_arrow, lambda t: pl.DataFrame(t).lazy()]
 )
 def test_any_kind_of_table(make: Any, tmp_path: Path) -> None:
     selection = dp_sips.select_partitions(
