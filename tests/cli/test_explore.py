@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-
 # Where the tests run in the background of a shell, Ctrl-C would be ignored.
 PROGRAM = """
 import signal, sys
