@@ -333,6 +333,7 @@ class TestSurface:
             "Guarantee",
             "Gw",
             "InputError",
+            "Ledger",
             "Mad",
             "Mad2R",
             "Matching",

@@ -8,6 +8,7 @@ from dp_sips.cli.dialect import add_dialect, data, dialect
 from dp_sips.cli.dry_run import say_what_would_happen
 from dp_sips.cli.flags import add_mechanism, add_privacy, add_types, mechanism, types
 from dp_sips.cli.histogram import read_histogram
+from dp_sips.cli.ledger import add_ledger, ledger
 from dp_sips.cli.parser import Parser
 from dp_sips.cli.piped import inputs
 from dp_sips.cli.signals import end_at_signals
@@ -54,6 +55,7 @@ def configure(parser: Parser) -> None:
     )
     add_input(parser)
     add_privacy(parser)
+    add_ledger(parser)
     add_mechanism(parser)
     add_histogram(parser)
     add_output(parser)
@@ -80,6 +82,7 @@ def _select(args: argparse.Namespace) -> None:
         epsilon=args.epsilon,
         delta=args.delta,
         rho=args.rho,
+        ledger=ledger(args),
         max_items=args.max_items,
         items_per_user=args.items_per_user if chosen == "auto" else None,
         mechanism=chosen,
@@ -219,6 +222,8 @@ def check_outputs(args: argparse.Namespace, *, columns: int, keys: str | None = 
     local = [place for place in places if "://" not in place]  # s3:// is Spark's to find
     find = find_any_files if dialect(args) else find_files
     read = find(local) if local else []
+    if args.ledger and Path(args.ledger).exists():
+        read = [*read, Path(args.ledger)]
     for path in filter(None, (args.output, args.certificate)):
         check_output(path, overwrite=args.force, inputs=read)
     if args.output and args.certificate:
