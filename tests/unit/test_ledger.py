@@ -124,7 +124,7 @@ class TestFile:
         [
             "not JSON", "[]", '{"kind": "a list"}', '{"kind": "dp-sips ledger", "format": 2}',
             '{"kind": "dp-sips ledger", "format": 1}',
-            '{"kind": "dp-sips ledger", "format": 1, "total": {"epsilon": 1, "delta": 1}, "entries": 3}',
+            '{"kind": "dp-sips ledger", "format": 1, "total": 1, "entries": []}',
         ],
     )  # fmt: skip
     def test_what_is_not_a_ledger(self, tmp_path: Path, text: str) -> None:

@@ -194,9 +194,9 @@ class Grid:
         masses = np.maximum(0.0, np.diff(np.r_[slopes, 0.0]))  # q_j, for all corners but s = 0
         chances = np.zeros(2 * _POINTS + 1)
         chances[numbers[corners[1:] - 1] + _POINTS] = masses * s[1:]
-        # The last corner needs no check: there, H is p_∞ alone.
-        covered = h[-1] + _covered(s, masses)
-        scale = max(1.0, float((h[:-1] / covered).max())) * _UPWARDS
+        # The last corner needs no check, as H is p_∞ alone there; nor does a height of 0.
+        covered, checked = h[-1] + _covered(s, masses), h[:-1] > 0
+        scale = max(1.0, float((h[:-1][checked] / covered[checked]).max())) * _UPWARDS
         return Losses(self, chances * scale, float(h[-1]) * scale)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dp_sips import plan
 from dp_sips.mechanisms.composition import Composition, Grid, Losses, Spending
-from dp_sips.mechanisms.joint import CoinAndGaussian
+from dp_sips.mechanisms.joint import CoinAndGaussian, GaussianGuarantee
 from dp_sips.privacy.budget import Budget, gaussian_delta
 from dp_sips.privacy.guarantee import Guarantee, PointGuarantee, SamplerCost
 
@@ -25,7 +25,7 @@ def coin(epsilon: float, delta: float) -> Spending:
 
 
 def gaussian(rho: float, delta: float) -> Spending:
-    return Spending.of(Guarantee(rho, delta, FREE))
+    return Spending.of((Guarantee if delta else GaussianGuarantee)(rho, delta, FREE))
 
 
 def exact_coins(coins: Coins, epsilon: float) -> float:
