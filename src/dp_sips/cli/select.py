@@ -73,7 +73,7 @@ def _select(args: argparse.Namespace) -> None:
     check_outputs(args, columns=len(args.item))
     chosen = mechanism(args.mechanism, args, histogram=histogram(args))
     if args.dry_run:
-        say_what_would_happen(args, _plan(args, chosen))
+        say_what_would_happen(args, _plan(args, chosen).explain())
         return
     selection = select_partitions(
         data(args),
