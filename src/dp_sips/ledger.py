@@ -208,10 +208,13 @@ def _spending(entry: dict[str, Any]) -> Spending:
     """Undo `_accounting`."""
     spent, numbers = entry["spent"], entry["accounting"]
     gaussian = numbers["gaussian"]
+    if gaussian is not None:
+        rho, own, loss, tail = map(float, gaussian)
+        gaussian = (rho, own, loss, tail)
     return Spending(
         float(spent["epsilon"]),
         float(spent["delta"]),
-        None if gaussian is None else tuple(map(float, gaussian)),
+        gaussian,
         tuple(zip(map(float, numbers["epsilons"]), map(float, numbers["deltas"]), strict=True)),
     )
 

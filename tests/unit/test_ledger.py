@@ -23,8 +23,11 @@ def ledger(tmp_path: Path) -> Ledger:
 
 
 def untouched() -> Iterator[Any]:
-    raise AssertionError("data was read")
-    yield
+    """Fail when the first row is asked for."""
+    rows: list[tuple[Any, ...]] = [()]
+    for row in rows:
+        assert row, "data was read"
+        yield row
 
 
 class TestBooking:
