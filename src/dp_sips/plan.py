@@ -15,6 +15,7 @@ from dp_sips.mechanisms.base import Asked, Branch, EpsilonDelta, Look, RhoDelta
 from dp_sips.mechanisms.chances import binomial
 from dp_sips.privacy.arrays import Floats
 from dp_sips.privacy.bounding import Bounds
+from dp_sips.privacy.budget import Budget
 from dp_sips.privacy.contributions import Contributions
 from dp_sips.privacy.guarantee import Guarantee
 from dp_sips.privacy.noise import Scrambler
@@ -165,6 +166,7 @@ def plan(
     epsilon: float | None = None,
     delta: float | None = None,
     rho: float | None = None,
+    budget: Budget | None = None,
     max_items: int | None = None,
     items_per_user: float | None = None,
     **unknown: Any,
@@ -177,6 +179,7 @@ def plan(
         epsilon: ε of (ε, δ)-differential privacy; give this or `rho`.
         delta: δ, together with either.
         rho: ρ of the paper's δ-approximate ρ-zCDP.
+        budget: ρ and δ as a `Budget`, in place of numbers.
         max_items: Δ0, how many items of a user count; each mechanism has its default.
         items_per_user: Roughly how many items a person has, if that is public: "auto" then needs no
             look at the data. It must not come from the data that is protected.
@@ -186,7 +189,7 @@ def plan(
     ρ-zCDP. The mechanism's file has the proof.
     """
     refuse_unknown(unknown)
-    asked = asked_for(epsilon, delta, rho)
+    asked = asked_for(epsilon, delta, rho, budget)
     most = None if max_items is None else check_whole("max_items", max_items)
     if mechanism == "auto":
         chosen, design = recommended(asked, most, items_per_user)
@@ -199,8 +202,16 @@ def plan(
     return Plan(chosen, asked, design.rounds, spent, design.bounds, design.look)
 
 
-def asked_for(epsilon: float | None, delta: float | None, rho: float | None) -> Asked:
+def asked_for(
+    epsilon: float | None, delta: float | None, rho: float | None, budget: Budget | None = None
+) -> Asked:
     """Return the privacy parameters, checked."""
+    if budget is not None:
+        if (epsilon, delta, rho) != (None, None, None):
+            raise UsageError("give either a budget, or epsilon or rho with delta; got both")
+        if not isinstance(budget, Budget):
+            raise UsageError(f"budget must be a Budget, got {type(budget).__name__}")
+        return RhoDelta(budget.rho, budget.delta)
     if (epsilon is None) == (rho is None):
         given = "both" if epsilon is not None else "neither"
         raise UsageError(f"give either epsilon or rho, together with delta; got {given}")

@@ -37,19 +37,20 @@ ALLOWED: dict[str, set[str]] = {
     "plan": {"errors", "mechanisms", "privacy", "validation"},
     "pages": {"errors", "mechanisms", "output", "plan", "privacy", "sources", "validation"},
     "selection": {"pages", "plan", "privacy"},
+    "ledger": {"errors", "mechanisms", "output", "privacy"},
     "engines": {"errors", "mechanisms", "privacy", "progress", "room", "sources", "validation"},
     "sorting": {"engines", "sources"},
     "counts": {"pages", "plan", "privacy", "selection"},
     "count": {
-        "counts", "engines", "errors", "mechanisms", "plan", "privacy", "progress", "room",
-        "select", "selection", "sorting", "sources", "text", "validation",
+        "counts", "engines", "errors", "ledger", "mechanisms", "plan", "privacy", "progress",
+        "room", "select", "selection", "sorting", "sources", "text", "validation",
     },
     "select": {
-        "engines", "errors", "mechanisms", "plan", "privacy", "progress", "room", "selection",
-        "sorting", "sources", "text", "validation",
+        "engines", "errors", "ledger", "mechanisms", "plan", "privacy", "progress", "room",
+        "selection", "sorting", "sources", "text", "validation",
     },
     "__init__": {
-        "count", "counts", "engines", "errors", "mechanisms", "plan", "privacy", "select",
+        "count", "counts", "engines", "errors", "ledger", "mechanisms", "plan", "privacy", "select",
         "selection", "sources", "text", "tokens",
     },
     "__main__": {"cli"},
@@ -307,7 +308,7 @@ class TestOneFilePerMechanism:
         core = sum(
             len(path.read_text("utf-8").splitlines()) for path in (ROOT / "privacy").glob("*.py")
         )
-        assert core <= 1_450
+        assert core <= 1_470
 
     def test_constants_and_types_have_one_home(self) -> None:
         defined = Counter(
@@ -335,6 +336,7 @@ class TestSurface:
             "Guarantee",
             "Gw",
             "InputError",
+            "Ledger",
             "Mad",
             "Mad2R",
             "Matching",

@@ -16,6 +16,7 @@ COMMANDS: Final = {
     "plan": "say beforehand what a release will do, without any data",
     "explore": "move ε, δ and more on a page, and see what an item needs",
     "report": "make a page about a release, for the person who signs off",
+    "ledger": "one budget for many releases: make a ledger, or show what is left",
     "mechanisms": "list the mechanisms, and what each is good for",
     "convert": "between (ρ, δ) of zCDP and (ε, δ) of differential privacy",
     "tokenize": "turn texts into words or n-grams, a row for each",
@@ -23,7 +24,7 @@ COMMANDS: Final = {
     "demo": "select from a small generated data set, and explain the outcome",
 }
 
-READS_DATA: Final = ("select", "count", "report", "tokenize", "generate", "demo")
+READS_DATA: Final = ("select", "count", "ledger", "report", "tokenize", "generate", "demo")
 """Commands that need Arrow, and more memory than a plan."""
 
 _EXIT_CODES: Final = """\

@@ -9,6 +9,7 @@ from dp_sips.cli.dialect import add_dialect, data, dialect
 from dp_sips.cli.dry_run import say_what_would_happen
 from dp_sips.cli.flags import add_mechanism, add_privacy, add_types, mechanism, types
 from dp_sips.cli.histogram import read_histogram
+from dp_sips.cli.ledger import add_ledger, ledger
 from dp_sips.cli.parser import Parser
 from dp_sips.cli.piped import inputs
 from dp_sips.cli.signals import end_at_signals
@@ -56,6 +57,7 @@ def configure(parser: Parser) -> None:
     )
     add_input(parser)
     add_privacy(parser)
+    add_ledger(parser)
     add_mechanism(parser)
     add_histogram(parser)
     add_output(parser)
@@ -82,6 +84,7 @@ def _select(args: argparse.Namespace) -> None:
         epsilon=args.epsilon,
         delta=args.delta,
         rho=args.rho,
+        ledger=ledger(args),
         max_items=args.max_items,
         items_per_user=args.items_per_user if chosen == "auto" else None,
         mechanism=chosen,
@@ -224,6 +227,8 @@ def check_outputs(args: argparse.Namespace, *, columns: int, keys: str | None = 
     read = find(local) if local else []
     files = {"-o": args.output, "--certificate": args.certificate, "--report": args.report}
     given = {flag: path for flag, path in files.items() if path}
+    if args.ledger and Path(args.ledger).exists():
+        read = [*read, Path(args.ledger)]
     for path in given.values():
         check_output(path, overwrite=args.force, inputs=read)
     for (one, path), (other, second) in combinations(given.items(), 2):
