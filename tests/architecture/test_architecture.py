@@ -44,8 +44,11 @@ ALLOWED: dict[str, set[str]] = {
         "select", "selection", "sorting", "sources", "text", "validation",
     },
     "select": {
-        "engines", "errors", "mechanisms", "plan", "privacy", "progress", "room", "selection",
-        "sorting", "sources", "text", "validation",
+        "engines", "errors", "levels", "mechanisms", "plan", "privacy", "progress", "room",
+        "selection", "sorting", "sources", "text", "validation",
+    },
+    "levels": {
+        "engines", "errors", "mechanisms", "plan", "privacy", "sorting", "sources", "text",
     },
     "__init__": {
         "count", "counts", "engines", "errors", "mechanisms", "plan", "privacy", "select",
