@@ -26,7 +26,7 @@ from dp_sips.privacy.noise import Key
 from dp_sips.sorting import sorted_items
 from dp_sips.sources import Source
 from dp_sips.sources.base import Keep
-from dp_sips.text import TextItems
+from dp_sips.text import Shares, TextItems
 
 _TRIALS: Final = 6
 """How often the last level's ε is halved towards the largest that is left."""
@@ -52,7 +52,7 @@ class Level:
     within: Within
 
 
-def levels_of(item: Any, hierarchy: bool | Sequence[float]) -> tuple[Level, ...]:
+def levels_of(item: Any, hierarchy: Shares) -> tuple[Level, ...]:
     """Return the levels that were asked for; none, where all items are selected at once."""
     if isinstance(item, TextItems):
         if hierarchy is not False:
@@ -61,7 +61,7 @@ def levels_of(item: Any, hierarchy: bool | Sequence[float]) -> tuple[Level, ...]
     return _of_columns(item, hierarchy) if hierarchy is not False else ()
 
 
-def _of_columns(item: Any, hierarchy: bool | Sequence[float]) -> tuple[Level, ...]:
+def _of_columns(item: Any, hierarchy: Shares) -> tuple[Level, ...]:
     names = [item] if isinstance(item, str) else list(item or ())
     if len(names) < 2:  # noqa: PLR2004 (one column has no prefix)
         raise UsageError(
@@ -86,12 +86,14 @@ def _of_texts(item: TextItems) -> tuple[Level, ...]:
     )
 
 
-def _shares(given: bool | Sequence[float], levels: int) -> tuple[float, ...]:
+def _shares(given: Shares, levels: int) -> tuple[float, ...]:
     """Return each level's part of the budget: equal ones, unless told otherwise."""
     if given is True:
         return check_shares([1.0] * levels)
-    if not isinstance(given, Sequence) or isinstance(given, str) or len(given) != levels:
-        raise UsageError(f"there are {levels} levels: give True, or a share for each, got {given!r}")
+    if given is False or not isinstance(given, (list, tuple)) or len(given) != levels:
+        raise UsageError(
+            f"there are {levels} levels: give True, or a share for each, got {given!r}"
+        )
     return check_shares(given)
 
 
@@ -138,9 +140,7 @@ def whole_release(released: Sequence[pa.Table], source: Source) -> pa.Table:
 
 def _decoded(table: pa.Table) -> pa.Table:
     """Return a table with its values in place of dictionaries' codes."""
-    columns = [
-        pa.chunked_array([_plain(column.combine_chunks())]) for column in table.columns
-    ]
+    columns = [pa.chunked_array([_plain(column.combine_chunks())]) for column in table.columns]
     return pa.table(columns, names=table.column_names)
 
 
@@ -158,7 +158,9 @@ class Spending:
     Guarantee: all levels together stay within what was asked, on every path that looks may take.
     """
 
-    def __init__(self, asked: Asked, levels: Sequence[Level], plan: Callable[[Asked], Plan]) -> None:
+    def __init__(
+        self, asked: Asked, levels: Sequence[Level], plan: Callable[[Asked], Plan]
+    ) -> None:
         self.asked = asked
         self._parts = parts_of(asked, [level.share for level in levels])
         self._plan = plan

@@ -22,7 +22,7 @@ from dp_sips.room import clear_about_memory
 from dp_sips.selection import Selection
 from dp_sips.sorting import sorted_items
 from dp_sips.sources import Source, open_source
-from dp_sips.text import TextItems
+from dp_sips.text import Shares, TextItems
 from dp_sips.validation import check_whole, refuse_unknown
 
 
@@ -39,7 +39,7 @@ def select_partitions(
     items_per_user: float | None = None,
     mechanism: str | Mechanism = "auto",
     engine: str | Engine = "auto",
-    hierarchy: bool | Sequence[float] = False,
+    hierarchy: Shares = False,
     nulls: str = "error",
     types: Mapping[str, Any] | None = None,
     seed: int | None = None,
@@ -83,9 +83,7 @@ def select_partitions(
     Public: every argument except `data`. Sensitive: `data`, except its column names and types.
     """
     refuse_unknown(unknown)
-    planned = partial(
-        make_plan, mechanism, max_items=max_items, items_per_user=items_per_user
-    )
+    planned = partial(make_plan, mechanism, max_items=max_items, items_per_user=items_per_user)
     levels = levels_of(item, hierarchy)
     plan = planned(epsilon=epsilon, delta=delta, rho=rho)
     key = run_key(seed, insecure_test=insecure_test)
@@ -99,7 +97,7 @@ def select_partitions(
         def read(level: Level) -> Source:
             return opened(runner.read(data), item=level.item)
 
-        return _select_levels(levels, spending, read, runner, key, shown)
+        return _select_levels(levels, spending, read, runner=runner, key=key, shown=shown)
     source = opened(runner.read(data), item=item)
 
     with closing(runner.load(source, plan.bounds, key, shown)) as contributions:
@@ -114,6 +112,7 @@ def _select_levels(
     levels: Sequence[Level],
     spending: Spending,
     read: Callable[[Level], Source],
+    *,
     runner: Engine,
     key: Key,
     shown: Progress,

@@ -1,8 +1,11 @@
 """dp-sips select: release the items of a data set."""
 
 import argparse
+from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+import pyarrow as pa
 
 from dp_sips.cli.flags import add_mechanism, add_privacy, add_types, mechanism, types
 from dp_sips.cli.histogram import read_histogram
@@ -27,6 +30,7 @@ from dp_sips.select import select_partitions
 from dp_sips.selection import Selection
 from dp_sips.sources import open_source
 from dp_sips.sources.finding import find_files
+from dp_sips.text import TextItems, ngrams
 
 _EXAMPLES = """\
 Items go to stdout as CSV, or to a file. Its suffix tells the format: .parquet, .arrow
@@ -37,7 +41,13 @@ count of users or rows is shown anywhere.
 examples:
   dp-sips select reviews.parquet --user user_id --item word --epsilon 1 --delta 1e-6
   dp-sips select 'logs/*.csv' --user id --item city --item product --epsilon 1 \\
-      --delta 1e-6 --max-items 20 -o released.parquet --certificate released.json"""
+      --delta 1e-6 --max-items 20 -o released.parquet --certificate released.json
+  dp-sips select visits.csv --user id --item country --item city --hierarchy \\
+      --epsilon 1 --delta 1e-6 -o cities.csv --prefixes countries.csv"""
+
+
+_OUTPUTS: Final = {"-o": "output", "--certificate": "certificate", "--prefixes": "prefixes"}
+"""The flags that name a file to write."""
 
 
 def configure(parser: Parser) -> None:
@@ -48,6 +58,7 @@ def configure(parser: Parser) -> None:
         "                      [-o FILE] …"
     )
     add_input(parser)
+    _add_levels(parser)
     add_privacy(parser)
     add_mechanism(parser)
     add_histogram(parser)
@@ -58,12 +69,14 @@ def configure(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Check everything that needs no data, select, and write."""
     check_words(args)
+    item = _item(args)
     check_outputs(args, columns=len(args.item))
     chosen = mechanism(args.mechanism, args, histogram=histogram(args))
     selection = select_partitions(
         args.input,
         user=args.user,
-        item=args.item,
+        item=item,
+        hierarchy=args.hierarchy,
         epsilon=args.epsilon,
         delta=args.delta,
         rho=args.rho,
@@ -80,6 +93,45 @@ def run(args: argparse.Namespace) -> None:
     write_release("items", selection.items, selection, args)
     if not args.quiet:
         say(summary(selection, args.output))
+
+
+def _add_levels(parser: Parser) -> None:
+    group = parser.add_argument_group("levels (each one selects among what the last one released)")
+    group.add_argument(
+        "--hierarchy",
+        action="store_true",
+        help="the first --item, then it and the second, and so on, the coarsest first",
+    )
+    group.add_argument(
+        "--prefixes",
+        metavar="FILE",
+        help="with --hierarchy: write what the levels before the last released; finer columns are "
+        "empty",
+    )
+    group.add_argument(
+        "--ngrams",
+        type=int,
+        metavar="N",
+        help="items are sequences of up to N words, from tokenize --ngrams N: the single words, "
+        "then pairs of released words, and so on",
+    )
+
+
+def _item(args: argparse.Namespace) -> list[str] | TextItems:
+    """Return what the flags call an item."""
+    if args.prefixes and not args.hierarchy:
+        raise UsageError("--prefixes is for --hierarchy: leave it out, or add that")
+    if args.prefixes:
+        check_columns(format_of(Path(args.prefixes)), len(args.item) - 1)
+    if args.prefixes and args.nulls == "group":
+        raise UsageError("--prefixes has empty fields, and --nulls group makes these items")
+    if args.hierarchy and len(args.item) == 1:
+        raise UsageError("--hierarchy needs several --item, the coarsest first")
+    if args.ngrams is None:
+        return list(args.item)
+    if args.hierarchy or len(args.item) > 1:
+        raise UsageError("--ngrams is for one --item, whose words are the levels")
+    return ngrams(args.item[0], args.ngrams, levels=True, tokenized=True)
 
 
 def add_input(parser: Parser) -> None:
@@ -188,12 +240,16 @@ def check_outputs(args: argparse.Namespace, *, columns: int, keys: str | None = 
     places = [*args.input, *filter(None, [keys])]
     local = [place for place in places if "://" not in place]  # s3:// is Spark's to find
     inputs = find_files(local) if local else []
-    for path in filter(None, (args.output, args.certificate)):
+    outputs = {
+        flag: path
+        for flag, name in _OUTPUTS.items()
+        if (path := getattr(args, name, None)) is not None
+    }
+    for path in outputs.values():
         check_output(path, overwrite=args.force, inputs=inputs)
-    if args.output and args.certificate:
-        one, other = (Path(path).resolve() for path in (args.output, args.certificate))
-        if one == other:
-            raise UsageError(f"-o and --certificate are the same file, {args.output}: name two")
+    for (one, path), (other, same) in combinations(outputs.items(), 2):
+        if Path(path).resolve() == Path(same).resolve():
+            raise UsageError(f"{one} and {other} are the same file, {path}: name two")
 
 
 def _default_format(args: argparse.Namespace) -> str | None:
@@ -229,7 +285,17 @@ def _write_files(table: Any, selection: Selection, args: argparse.Namespace) -> 
     if args.certificate:
         content = selection.to_json().encode() + b"\n"
         writers[Path(args.certificate)] = lambda sink: sink.write(content)
+    if getattr(args, "prefixes", None):
+        place, prefixes = Path(args.prefixes), _shown(_prefixes(selection), args)
+        writers[place] = lambda sink: write_table(prefixes, sink, place, format_of(place))
     write_files(writers, overwrite=args.force)
+
+
+def _prefixes(selection: Selection) -> Any:
+    """Return what the levels before the last released, in the columns of the items."""
+    *coarser, last = selection.levels
+    columns = last.slice(0, 0).select(coarser[-1].column_names)
+    return pa.concat_tables([columns, *coarser], promote_options="default")
 
 
 def _shown(items: Any, args: argparse.Namespace) -> Any:

@@ -7,7 +7,6 @@ hash whose key has nothing to do with the noise. No other row matters.
 from dataclasses import dataclass
 from typing import Self
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -58,7 +57,9 @@ class ReleasedParts:
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows that count; the second column has the words."""
         words = _plain(batch.column(1))
-        long = pc.fill_null(pc.equal(pc.count_substring(words, " "), self.length - 1), self.is_first)
+        long = pc.fill_null(
+            pc.equal(pc.count_substring(words, " "), self.length - 1), self.is_first
+        )
         batch, words = batch.filter(long), words.filter(long)
         if self.released is None:
             return batch

@@ -58,10 +58,12 @@ from dp_sips.validation import check_positive
 MOST_LEVELS: Final = 16
 """More levels than this would outgrow the room for rounding in `parts_of`."""
 
-_DOTS: Final = 48
+# Points of each curve, and how far beyond the ε of interest they go.
+_DOTS: Final = 60
+_BEYOND: Final = 1.25
 _GRID: Final = 1 << 13
-# What every level leaves of its part: 16 steps of the grid, one for each level's rounding.
-_ROOM: Final = MOST_LEVELS / _GRID
+# What every level leaves of its part: in all 16 steps of the grid, one for each level's rounding.
+_ROOM: Final = _BEYOND * MOST_LEVELS / _GRID
 # What the last level leaves of its δ, for the tails of the composition.
 _LAST_DELTA: Final = 0.9
 _UPWARDS: Final = 1 + 1e-9
@@ -100,13 +102,15 @@ class LevelsGuarantee(Guarantee):
 
     @classmethod
     def of(cls, parts: Sequence[Guarantee], reach: float) -> Self:
-        """Return the guarantee of these releases, exact for ε near `reach`."""
+        """Return the guarantee of these releases, tight for ε up to about `reach`."""
         whole = compose(Budget(part.rho, part.threshold_delta) for part in parts)
         cost = SamplerCost(
             rounded_up(math.fsum(part.sampler.loss for part in parts)),
             rounded_up(math.fsum(part.sampler.tail for part in parts)),
         )
-        return cls(whole.rho, whole.delta, cost, tuple(parts), min(reach, LARGEST_EPSILON))
+        return cls(
+            whole.rho, whole.delta, cost, tuple(parts), min(_BEYOND * reach, LARGEST_EPSILON)
+        )
 
     @classmethod
     def of_budgets(cls, parts: Sequence[Guarantee]) -> Self:
@@ -148,9 +152,9 @@ def _composed(parts: tuple[Guarantee, ...], reach: float) -> tuple[Floats, Float
     """Return the losses, their probabilities, and that of an infinite loss."""
     pairs = [_pair(part, reach) for part in parts]
     masses = reduce(_convolved, (masses for masses, _ in pairs))
-    steps = np.arange(len(masses)) - len(masses) // 2
+    losses = (np.arange(len(masses), dtype=np.float64) - len(masses) // 2) * (reach / _GRID)
     infinite = -math.expm1(math.fsum(math.log1p(-mass) for _, mass in pairs))
-    return steps * (reach / _GRID), masses, infinite
+    return losses, masses, infinite
 
 
 def _convolved(one: Floats, other: Floats) -> Floats:
@@ -179,7 +183,7 @@ def _pair(part: Guarantee, reach: float) -> tuple[Floats, float]:
 
 def _dots(part: Guarantee, reach: float) -> Floats:
     """Return the positive losses at which a curve is looked at."""
-    dots = np.arange(1, _DOTS + 1) * (reach / _DOTS)
+    dots = np.arange(1, _DOTS + 1, dtype=np.float64) * (reach / _DOTS)
     corner = _corner(part)
     return np.unique(np.append(dots, corner)) if 0 < corner < reach else dots
 

@@ -10,7 +10,10 @@ from dataclasses import dataclass
 
 from dp_sips.errors import UsageError
 
-__all__ = ["TextItems", "ngrams", "words"]
+__all__ = ["Shares", "TextItems", "ngrams", "words"]
+
+Shares = bool | Sequence[float]
+"""Whether there are levels: True for equal parts of the budget, or a share for each."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,7 @@ class TextItems:
     column: str | None
     longest: int = 1
     processes: int | None = None
-    levels: bool | Sequence[float] = False
+    levels: Shares = False
     tokenized: bool = False
 
     def __post_init__(self) -> None:
@@ -48,7 +51,7 @@ def ngrams(
     column: str | None,
     longest: int,
     *,
-    levels: bool | Sequence[float] = False,
+    levels: Shares = False,
     tokenized: bool = False,
     processes: int | None = None,
 ) -> TextItems:
