@@ -29,8 +29,8 @@ _TITLE = f"""\
 # Levels against all at once
 
 Items released at (ε, δ) = ({EPSILON:g}, {DELTA:g}) of the coarse level / of the fine one, means of
-{{runs}} runs (`experiments/levels.py`). Coarse are words, and families of packages; fine are pairs of
-words, and packages. 1:2 means that the coarse level has a third of the budget, and so on.
+{{runs}} runs (`experiments/levels.py`). Coarse are words, and families of packages; fine are pairs
+of words, and packages. 1:2 means that the coarse level has a third of the budget, and so on.
 
 """
 

@@ -5,31 +5,21 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 
 from dp_sips.engines.within import ReleasedParts, ReleasedPrefixes
 from dp_sips.errors import InputError, UsageError
-from dp_sips.mechanisms.base import Asked, EpsilonDelta, RhoDelta
-from dp_sips.mechanisms.levels import (
-    LevelsGuarantee,
-    check_shares,
-    parts_of,
-    point_of,
-    taken,
-    with_release,
-)
+from dp_sips.mechanisms.base import Asked
+from dp_sips.mechanisms.levels import check_shares, parts_of, taken, whole_of, with_the_rest
 from dp_sips.plan import Plan
-from dp_sips.privacy.guarantee import LARGEST_EPSILON, Guarantee
+from dp_sips.privacy.guarantee import Guarantee
 from dp_sips.privacy.noise import Key
 from dp_sips.sorting import sorted_items
 from dp_sips.sources import Source
 from dp_sips.sources.base import Keep
 from dp_sips.text import Shares, TextItems
-
-_TRIALS: Final = 6
-"""How often the last level's ε is halved towards the largest that is left."""
 
 Within = Callable[[pa.Table | None, Key], Keep | None]
 """From what the level before released to the rule for rows."""
@@ -175,45 +165,18 @@ class Spending:
         """Note what a level spends, once its mechanism is known; the last one spends the rest."""
         self._looked |= plan.branch is not None
         path = taken(plan.guarantee, plan.branch)
-        asked = self.asked
-        if len(self._spent) + 1 == len(self._parts) and isinstance(asked, EpsilonDelta):
-            plan, path = self._with_the_rest(plan, path, asked)
+        if len(self._spent) + 1 == len(self._parts):
+            design, path = with_the_rest(
+                self.asked, self._spent, self._parts[-1], path, plan.mechanism, plan.max_items
+            )
+            if design is not None:
+                plan = replace(plan, rounds=design.rounds, bounds=design.bounds)
         self._spent.append(path)
         return plan
 
     def guarantee(self) -> Guarantee:
         """Return what all levels spent together."""
-        if isinstance(self.asked, RhoDelta):
-            return LevelsGuarantee.of_budgets(self._spent)
-        return point_of(self.asked) if self._looked else self._composed(self._spent[-1])
-
-    def _composed(self, last: Guarantee) -> LevelsGuarantee:
-        assert isinstance(self.asked, EpsilonDelta)
-        parts = [*self._spent[: len(self._parts) - 1], last]
-        return LevelsGuarantee.of(parts, min(self.asked.epsilon, LARGEST_EPSILON))
-
-    def _with_the_rest(
-        self, plan: Plan, path: Guarantee, asked: EpsilonDelta
-    ) -> tuple[Plan, Guarantee]:
-        """Return the plan with the largest ε that composition leaves, and its guarantee."""
-        part = self._parts[-1]
-        assert isinstance(part, EpsilonDelta)
-        epsilon = min(asked.epsilon, LARGEST_EPSILON)
-        low, high, best = part.epsilon, epsilon, path
-        for _ in range(_TRIALS):
-            middle = (low + high) / 2
-            try:
-                larger = plan.mechanism.design(EpsilonDelta(middle, part.delta), plan.max_items)
-                whole = with_release(path, larger.guarantee)
-                fits = self._composed(whole).delta(epsilon=epsilon) <= asked.delta
-            except UsageError:
-                fits = False
-            if not fits:
-                high = middle
-                continue
-            low = middle
-            plan, best = replace(plan, rounds=larger.rounds, bounds=larger.bounds), whole
-        return plan, best
+        return whole_of(self.asked, self._spent, looked=self._looked)
 
 
 def facts_of(level: Level, plan: Plan) -> dict[str, Any]:

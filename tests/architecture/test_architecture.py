@@ -74,6 +74,7 @@ HOMES = {
     "tqdm": {"progress.py"},
     "nltk": {"text/tokenizer.py"},
     "opendp": {"mechanisms/discrete.py"},
+    "dp_accounting": {"privacy/events.py"},
 }  # fmt: skip
 
 
@@ -130,7 +131,7 @@ class TestImports:
         assert graph == {}
 
     def test_privacy_rests_on_little(self) -> None:
-        libraries = {"numpy", "scipy", "cryptography", "dp_sips"}
+        libraries = {"numpy", "scipy", "cryptography", "dp_accounting", "dp_sips"}
         for path, tree in TREES.items():
             if part(path) != "privacy":
                 continue
@@ -309,7 +310,7 @@ class TestOneFilePerMechanism:
         core = sum(
             len(path.read_text("utf-8").splitlines()) for path in (ROOT / "privacy").glob("*.py")
         )
-        assert core <= 1_400
+        assert core <= 1_500
 
     def test_constants_and_types_have_one_home(self) -> None:
         defined = Counter(

@@ -48,7 +48,7 @@ import numpy as np
 
 from dp_sips.errors import UsageError
 from dp_sips.mechanisms.auto import LookGuarantee, PathGuarantee
-from dp_sips.mechanisms.base import Asked, EpsilonDelta, RhoDelta
+from dp_sips.mechanisms.base import Asked, Design, EpsilonDelta, Mechanism, RhoDelta
 from dp_sips.privacy.arrays import Floats
 from dp_sips.privacy.budget import LEAST_EPSILON, Accounting, Budget, compose, rounded_up
 from dp_sips.privacy.guarantee import LARGEST_EPSILON, Guarantee, PointGuarantee, SamplerCost
@@ -66,6 +66,8 @@ _GRID: Final = 1 << 13
 _ROOM: Final = _BEYOND * MOST_LEVELS / _GRID
 # What the last level leaves of its δ, for the tails of the composition.
 _LAST_DELTA: Final = 0.9
+# How often the last level's ε is halved towards the largest that is left.
+_TRIALS: Final = 6
 _UPWARDS: Final = 1 + 1e-9
 
 
@@ -141,7 +143,7 @@ class LevelsGuarantee(Guarantee):
         return " and ".join(map(str, self.parts))
 
 
-def point_of(asked: EpsilonDelta) -> PointGuarantee:
+def _point_of(asked: EpsilonDelta) -> PointGuarantee:
     """Return what is stated of levels whose mechanisms were chosen by looks: what was asked."""
     epsilon = min(asked.epsilon, LARGEST_EPSILON)
     return PointGuarantee.of(epsilon, asked.delta, SamplerCost(0.0, 0.0))
@@ -226,7 +228,54 @@ def taken(guarantee: Guarantee, release: Guarantee | None) -> Guarantee:
     return next(path for path in guarantee.paths if path.release == release)
 
 
-def with_release(path: Guarantee, release: Guarantee) -> Guarantee:
+def whole_of(asked: Asked, spent: Sequence[Guarantee], *, looked: bool) -> Guarantee:
+    """Return the guarantee of all levels, which spent this, after looks or without any."""
+    if isinstance(asked, RhoDelta):
+        return LevelsGuarantee.of_budgets(spent)
+    if looked:
+        return _point_of(asked)
+    return LevelsGuarantee.of(spent, min(asked.epsilon, LARGEST_EPSILON))
+
+
+def with_the_rest(  # noqa: PLR0917
+    asked: Asked,
+    spent: Sequence[Guarantee],
+    part: Asked,
+    path: Guarantee,
+    mechanism: Mechanism,
+    max_items: int,
+) -> tuple[Design | None, Guarantee]:
+    """Return the last level's design for the largest ε that composition leaves, and its guarantee.
+
+    Without a design, there is nothing to be gained beyond its part, which `path` spends.
+
+    Guarantee: all levels together have δ(ε) ≤ δ, in floats.
+    """
+    found: tuple[Design | None, Guarantee] = (None, path)
+    if isinstance(asked, RhoDelta) or isinstance(part, RhoDelta):
+        return found
+    epsilon = min(asked.epsilon, LARGEST_EPSILON)
+    low, high = part.epsilon, epsilon
+    for _ in range(_TRIALS):
+        middle = (low + high) / 2
+        design = _design(mechanism, EpsilonDelta(middle, part.delta), max_items)
+        whole = path if design is None else _with_release(path, design.guarantee)
+        composed = LevelsGuarantee.of([*spent, whole], epsilon)
+        if design is not None and composed.delta(epsilon=epsilon) <= asked.delta:
+            low, found = middle, (design, whole)
+        else:
+            high = middle
+    return found
+
+
+def _design(mechanism: Mechanism, asked: EpsilonDelta, max_items: int) -> Design | None:
+    try:
+        return mechanism.design(asked, max_items)
+    except UsageError:
+        return None
+
+
+def _with_release(path: Guarantee, release: Guarantee) -> Guarantee:
     """Return a path with another release at its end."""
     if not isinstance(path, PathGuarantee):
         return release
