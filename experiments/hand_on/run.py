@@ -69,7 +69,7 @@ def environment(name: str, folder: Path) -> Path:
     python = folder / name / "bin" / "python"
     if not python.exists():
         EnvBuilder(with_pip=True).create(folder / name)
-        install = [python, "-m", "pip", "install", "--quiet", *LIBRARIES[name]]
+        install: list[str | Path] = [python, "-m", "pip", "install", "--quiet", *LIBRARIES[name]]
         subprocess.run(install, check=True, env=_plain())
     return python
 

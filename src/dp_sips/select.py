@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -104,7 +105,7 @@ def select_partitions(
         plan = run_rounds(plan, contributions, key, shown)
         released = sorted_items(contributions.released(), source.item_schema)
 
-    facts = {"nulls": nulls, "items": source.describe(released)}
+    facts = public_facts(source, released)
     return Selection(source.restore(released), plan, not key.is_test, facts)
 
 
@@ -133,9 +134,26 @@ def _select_levels(
         facts.append(facts_of(level, plan))
 
     items = whole_release(released, source)
-    public = {"nulls": source.nulls, "items": source.describe(items), "levels": facts}
+    public = public_facts(source, items) | {"levels": facts}
     whole = replace(plan, asked=spending.asked, guarantee=spending.guarantee())
     return Selection(source.restore(items), whole, not key.is_test, public, tuple(tables))
+
+
+def public_facts(
+    source: Source, released: pa.Table, count: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return what the certificate says beyond the plan.
+
+    Public: names and types of columns, the released items, the time, and what is said of counts.
+    """
+    return {
+        "user_column": source.schema.names[0],
+        "item_columns": source.describe(released),
+        "nulls": source.nulls,
+        "number_of_items": released.num_rows,
+        "count": count,
+        "time": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
 
 
 def run_rounds(

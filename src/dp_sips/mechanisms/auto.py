@@ -147,10 +147,6 @@ class LookGuarantee(Guarantee):
         """Return the smallest δ for which the release is (ε, δ)-DP, rounded up."""
         return max(path.delta(epsilon=epsilon, accounting=accounting) for path in self.paths)
 
-    def __str__(self) -> str:
-        spent = max(path.look for path in self.paths)
-        return f"{self.paths[0].release} after a look at the data that is {spent:.4g}-DP"
-
 
 @dataclass(frozen=True)
 class SizeLook:

@@ -40,7 +40,7 @@ Public: everything here. No function in this file sees data.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 from typing import Final, Self
 
@@ -139,9 +139,6 @@ class LevelsGuarantee(Guarantee):
         finite = masses[above] @ -np.expm1(epsilon - losses[above])
         return min(1.0, (infinite + float(finite)) * _UPWARDS)
 
-    def __str__(self) -> str:
-        return " and ".join(map(str, self.parts))
-
 
 def _point_of(asked: EpsilonDelta) -> PointGuarantee:
     """Return what is stated of levels whose mechanisms were chosen by looks: what was asked."""
@@ -234,7 +231,8 @@ def whole_of(asked: Asked, spent: Sequence[Guarantee], *, looked: bool) -> Guara
         return LevelsGuarantee.of_budgets(spent)
     if looked:
         return _point_of(asked)
-    return LevelsGuarantee.of(spent, min(asked.epsilon, LARGEST_EPSILON))
+    whole = LevelsGuarantee.of(spent, min(asked.epsilon, LARGEST_EPSILON))
+    return replace(whole, asked_epsilon=asked.epsilon)
 
 
 def with_the_rest(  # noqa: PLR0917

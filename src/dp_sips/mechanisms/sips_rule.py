@@ -7,7 +7,6 @@ Guarantee: (ε, δ)-DP, by the proof in `release_rule.py`. The idea of such rule
 Manurangsi's; `rho=` has no meaning here.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
@@ -59,9 +58,6 @@ class RuleGuarantee(Guarantee):
         """Return the smallest δ that an exact sampler would have, rounded up."""
         del accounting
         return rule_delta(self.rules, epsilon)
-
-    def __str__(self) -> str:
-        return f"({math.sqrt(2 * self.rho) + self.sampler.loss:.4g}, {self.threshold_delta:.4g})-DP"
 
 
 @dataclass(frozen=True)
