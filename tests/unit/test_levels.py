@@ -116,7 +116,7 @@ class TestHierarchy:
         ]
         assert all(level["rounds"] for level in certificate["levels"])
         assert certificate["levels"][0]["chosen_by"]["name"] == "auto"
-        assert certificate["asked"] == {"epsilon": 2.0, "delta": 1e-3}
+        assert certificate["asked"] == {"epsilon": 2.0, "delta": 1e-3, "rho": None}
 
     def test_a_seed_repeats(self) -> None:
         close = pa.table(
