@@ -7,7 +7,7 @@ STAMP := $(VENV)/installed
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint bench docs paper clean
+.PHONY: demo test lint bench docs paper hand-on clean
 
 demo: $(STAMP)
 	$(BIN)/dp-sips demo
@@ -33,6 +33,10 @@ OUT ?= $(if $(QUICK),build/paper,docs/paper)
 paper: $(STAMP)
 	$(BIN)/python experiments/paper.py --out $(OUT) $(if $(QUICK),--quick) $(if $(DATA),--data $(DATA))
 	$(BIN)/python experiments/check_page.py $(OUT)/index.html
+
+# Other libraries on a release, each in an environment of its own: downloads a lot.
+hand-on: $(STAMP)
+	$(BIN)/python experiments/hand_on/run.py
 
 $(STAMP): pyproject.toml constraints.txt $(wildcard src/dp_sips/engines/memory/*.pyx src/dp_sips/engines/memory/*.pxd)
 	$(PYTHON) -m venv $(VENV)

@@ -111,6 +111,10 @@ def count_users(
     Public: every argument except `data`. Sensitive: `data`, except its column names and types.
     """
     refuse_unknown(unknown, ("keys", "share", "other", "selection_max_items"))
+    if isinstance(item, TextItems) and item.levels is not False:
+        raise UsageError(
+            "counts follow one selection: select with levels first, then count with keys="
+        )
     asked = asked_for(epsilon, delta, rho, budget)
     if keys is None:
         part = DEFAULT_SHARE if share is None else check_share(share)

@@ -27,12 +27,15 @@ class Selection:
         items: The released items, sorted, in the kind of table that came in.
         plan: The rounds that ran.
         private: False where a test seed was used: such a release has no guarantee.
+        levels: Where items were selected level by level, what each level released, the coarsest
+            first; `guarantee` is that of all levels, and `plan` has the rounds of the last.
     """
 
     items: Any
     plan: Plan
     private: bool
     _facts: dict[str, Any] = field(repr=False)
+    levels: tuple[Any, ...] = field(default=(), repr=False)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -76,6 +79,7 @@ class Selection:
             "nulls": facts["nulls"],
             "items": {"columns": facts["item_columns"], "number": facts["number_of_items"]},
             "count": facts["count"],
+            "levels": facts.get("levels"),
             "output": facts.get("output"),
         }
         return {name: _plain(fact) for name, fact in whole.items()}

@@ -45,7 +45,7 @@ def check_positive(name: str, value: object) -> float:
 
 OURS: Final = (
     "user", "item", "epsilon", "delta", "rho", "budget", "ledger", "max_items", "items_per_user",
-    "mechanism", "engine", "nulls", "types", "seed", "insecure_test", "progress",
+    "mechanism", "engine", "hierarchy", "nulls", "types", "seed", "insecure_test", "progress",
 )  # fmt: skip
 
 _MEANT: Final = {

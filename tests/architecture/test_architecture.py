@@ -46,8 +46,11 @@ ALLOWED: dict[str, set[str]] = {
         "room", "select", "selection", "sorting", "sources", "text", "validation",
     },
     "select": {
-        "engines", "errors", "ledger", "mechanisms", "plan", "privacy", "progress", "room",
-        "selection", "sorting", "sources", "text", "validation",
+        "engines", "errors", "ledger", "levels", "mechanisms", "plan", "privacy", "progress",
+        "room", "selection", "sorting", "sources", "text", "validation",
+    },
+    "levels": {
+        "engines", "errors", "mechanisms", "plan", "privacy", "sorting", "sources", "text",
     },
     "__init__": {
         "count", "counts", "engines", "errors", "ledger", "mechanisms", "plan", "privacy", "select",
@@ -73,6 +76,7 @@ HOMES = {
     "tqdm": {"progress.py"},
     "nltk": {"text/tokenizer.py"},
     "opendp": {"mechanisms/discrete.py"},
+    "dp_accounting": {"privacy/events.py"},
 }  # fmt: skip
 
 
@@ -129,7 +133,7 @@ class TestImports:
         assert graph == {}
 
     def test_privacy_rests_on_little(self) -> None:
-        libraries = {"numpy", "scipy", "cryptography", "dp_sips"}
+        libraries = {"numpy", "scipy", "cryptography", "dp_accounting", "dp_sips"}
         for path, tree in TREES.items():
             if part(path) != "privacy":
                 continue
@@ -308,7 +312,7 @@ class TestOneFilePerMechanism:
         core = sum(
             len(path.read_text("utf-8").splitlines()) for path in (ROOT / "privacy").glob("*.py")
         )
-        assert core <= 1_470
+        assert core <= 1_550
 
     def test_constants_and_types_have_one_home(self) -> None:
         defined = Counter(

@@ -20,6 +20,9 @@ from dp_sips.sources.values import AnyKind, describe, encode, python_values
 USERS = "users"
 """The column of counts beside released items."""
 
+Keep = Callable[[pa.RecordBatch], pa.RecordBatch]
+"""Leaves out rows that do not count: by a fixed rule, for each row by itself."""
+
 Unpack = Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
 """Makes rows of other things, such as lines of JSON."""
 
@@ -55,6 +58,8 @@ class Feed:
 
     Where `frame` is a Spark table of the same rows, these need not leave Spark; `unpack` makes rows
     of what the frame has, where that is something else.
+
+    `once` says that the rows cannot be read a second time.
     """
 
     label: str
@@ -64,18 +69,21 @@ class Feed:
     rows: int | None = None
     frame: Any = None
     unpack: Unpack | None = None
+    once: bool = False
 
 
 @dataclass(frozen=True)
 class Source:
-    """A stream of Arrow batches of users and items.
+    """A stream of Arrow batches of users and items; of those that `keep` leaves, if it is given.
 
-    Public: the types and names of the columns. Sensitive: every value, and the number of rows.
+    Public: the types and names of the columns, and `keep`. Sensitive: every value, and the number
+    of rows.
     """
 
     feed: Feed
     nulls: str
     types: Mapping[str, pa.DataType] = field(default_factory=dict)
+    keep: Keep | None = None
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -160,7 +168,8 @@ class Source:
 
         Take columns by position: an item column may be called "user" as well.
         """
-        return (batch for batch in self._settled() if batch.num_rows)
+        settled = self._settled() if self.keep is None else map(self.keep, self._settled())
+        return (batch for batch in settled if batch.num_rows)
 
     def _settled(self) -> Iterator[pa.RecordBatch]:
         """Yield one batch, possibly without rows, or more for each raw batch with rows."""
