@@ -36,12 +36,14 @@ from dp_sips.privacy.guarantee import Guarantee
 from dp_sips.selection import Selection
 
 if TYPE_CHECKING:
+    from dp_sips.auditing import Audit, audit
     from dp_sips.count import count_users
     from dp_sips.engines.memory import MemoryEngine
     from dp_sips.select import select_partitions
     from dp_sips.tokens import write_tokens
 
 __all__ = [
+    "Audit",
     "Budget",
     "Counts",
     "Cumulative",
@@ -64,6 +66,7 @@ __all__ = [
     "SipsRule",
     "UsageError",
     "WeightedGaussian",
+    "audit",
     "count_users",
     "plan",
     "select_partitions",
@@ -73,7 +76,9 @@ __all__ = [
 
 # These bring Arrow and the compiled loops, which a plan does not need.
 _ON_USE = {
+    "Audit": "dp_sips.auditing",
     "MemoryEngine": "dp_sips.engines.memory",
+    "audit": "dp_sips.auditing",
     "count_users": "dp_sips.count",
     "select_partitions": "dp_sips.select",
     "write_tokens": "dp_sips.tokens",
