@@ -51,8 +51,8 @@ ALLOWED: dict[str, set[str]] = {
         "engines", "mechanisms", "plan", "privacy", "progress", "select", "sources",
     },
     "__init__": {
-        "auditing", "count", "counts", "engines", "errors", "mechanisms", "plan", "privacy", "select",
-        "selection", "text", "tokens",
+        "auditing", "count", "counts", "engines", "errors", "mechanisms", "plan", "privacy",
+        "select", "selection", "text", "tokens",
     },
     "__main__": {"cli"},
 }  # fmt: skip

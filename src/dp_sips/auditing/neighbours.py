@@ -70,7 +70,7 @@ class Family:
 def families(plan: Plan, seed: int = 0) -> list[Family]:
     """Return the worst cases that we know of, at sizes that matter to a plan.
 
-    - own: items that nobody else has: one, Δ0 of them, and more than Δ0
+    - own: items that nobody else has: one, in one row or several, Δ0 of them, and more than Δ0
     - shared: one item that others have, too, at several chances of release
     - several: items that all others have together
     - mixed: a shared item and one's own, and an item of others beside them
@@ -82,7 +82,7 @@ def families(plan: Plan, seed: int = 0) -> list[Family]:
     own = tuple(range(min(plan.max_items, _MOST_OWN)))
     above = tuple(range(3 * plan.max_items))
     found = [
-        Family("own item", (Neighbours((), (0,)),)),
+        Family("own item", (Neighbours((), (0,)), Neighbours((), (0, 0, 0)))),
         Family("own items, Δ0", (Neighbours((), own),)),
         Family("shared item", tuple(_shared(plan))),
         Family("several shared", (_several(plan, some),)),

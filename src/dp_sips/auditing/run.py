@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any, Final
@@ -26,6 +26,9 @@ _LOUD: Final = 0.05
 
 _FEW: Final = 3
 
+_SLOWER: Final = {"ReferenceEngine": 10}
+"""How many times slower than the others an engine is."""
+
 
 @dataclass(frozen=True)
 class Effort:
@@ -33,7 +36,7 @@ class Effort:
 
     Attributes:
         rows: How many rows a run of a black box has.
-        random: How many random neighbours are enumerated, at each Δ0.
+        drawn: How many random neighbours are enumerated, at each Δ0.
         members: How many neighbours of each family are run by black box.
         thorough: Whether to enumerate for each Δ0 up to 2, and to run black boxes with δ as asked,
             too, where little can show.
@@ -41,14 +44,19 @@ class Effort:
     """
 
     rows: int
-    random: int
+    drawn: int
     members: int
     leaves: int
     thorough: bool
 
+    def on(self, engine: Engine) -> "Effort":
+        """Return what an engine can do in the same time."""
+        slower = max(_SLOWER.get(kind.__name__, 1) for kind in type(engine).__mro__)
+        return replace(self, rows=self.rows // slower, drawn=self.drawn // min(slower, 4))
 
-FULL: Final = Effort(rows=400_000, random=1500, members=4, leaves=100, thorough=True)
-QUICK: Final = Effort(rows=40_000, random=60, members=1, leaves=30, thorough=False)
+
+FULL: Final = Effort(rows=400_000, drawn=1500, members=4, leaves=100, thorough=True)
+QUICK: Final = Effort(rows=40_000, drawn=60, members=1, leaves=30, thorough=False)
 
 
 def audit(
@@ -77,7 +85,8 @@ def audit(
         where the release can be enumerated, and a lower bound by black box elsewhere.
         `violations` is empty for a sound build, except with probability `false_alarm`.
     """
-    begin, effort, runner = time.monotonic(), QUICK if quick else FULL, find_engine(engine)
+    begin, runner = time.monotonic(), find_engine(engine)
+    effort = (QUICK if quick else FULL).on(runner)
     options = {"epsilon": epsilon, "delta": delta, "max_items": max_items}
     cases = [
         case for one in find_mechanisms(mechanism) for case in _cases(one, runner, effort, options)
@@ -151,7 +160,7 @@ def _exact(plan: Plan, engine: Engine, effort: Effort, alpha: float) -> list[Row
 
 def _enumerated(plan: Plan, engine: Engine, effort: Effort) -> Iterator[Row]:
     most = max(1, int(math.log(effort.leaves) / math.log(len(plan.rounds) + 1)))
-    drawn = hypergraphs(plan, effort.random, min(most, 4), seed=plan.max_items)
+    drawn = hypergraphs(plan, effort.drawn, min(most, 4), seed=plan.max_items)
     coins = Coins()
     for family in (*families(plan), Family("random sets", tuple(drawn))):
         few = [n for n in family.members if not n.others or n.items <= most]
@@ -217,7 +226,7 @@ def _row(
         [
             Row(
                 mechanism=plan.mechanism.name,
-                engine=type(engine).__name__.removesuffix("Engine").lower(),
+                engine=_name(engine),
                 method=names[0],
                 family=names[1],
                 epsilon=plan.asked.epsilon,  # type: ignore[union-attr]
@@ -231,3 +240,7 @@ def _row(
             for epsilon, delta in found
         ]
     )
+
+
+def _name(engine: Engine) -> str:
+    return type(engine).__name__.removesuffix("Engine").lower()

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from dp_sips.auditing.statistics import Counts, best_event, lower_bound
 from dp_sips.auditing.targets import Target
 from dp_sips.auditing.worlds import OUTCOMES, Worlds, only_with
 from dp_sips.engines.base import Engine
+from dp_sips.privacy.arrays import Integers
 from dp_sips.select import select_partitions
 
 
@@ -31,15 +31,17 @@ class Runner:
     def counts(self, pair: Neighbours) -> tuple[Counts, Counts]:
         """Run once on each neighbour; count the outcomes with and without the user."""
         worlds = Worlds.of([pair] * max(1, self.rows // max(pair.rows, 1)))
-        never = only_with(pair)
+        nothing = np.zeros(OUTCOMES, dtype=np.bool_)
         return (
-            Counts(self._hits(worlds, extra=True), np.zeros(OUTCOMES, dtype=np.bool_)),
-            Counts(self._hits(worlds, extra=False), never),
+            Counts(*self._hits(worlds, extra=True), nothing),
+            Counts(*self._hits(worlds, extra=False), only_with(pair)),
         )
 
-    def _hits(self, worlds: Worlds, *, extra: bool) -> Any:
+    def _hits(self, worlds: Worlds, *, extra: bool) -> tuple[Integers, int]:
+        """Return how often each outcome occurred, and how many released items nobody has."""
+        table = worlds.table(extra=extra)
         release = select_partitions(
-            worlds.table(extra=extra),
+            table,
             user="u",
             item="i",
             mechanism=self.target.prepared,
@@ -48,7 +50,9 @@ class Runner:
             **self.target.options,
         )
         items = release.items["i"].to_numpy()
-        return np.bincount(worlds.outcomes(items), minlength=OUTCOMES)
+        held = np.isin(items, table["i"].to_numpy())
+        outcomes = worlds.outcomes(items[held])
+        return np.bincount(outcomes, minlength=OUTCOMES), int((~held).sum())
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,8 @@ def shown(runner: Runner, pair: Neighbours, epsilons: Sequence[float], alpha: fl
     `alpha` is for one bound: both bounds, both directions and all ε add up.
     """
     chosen, tested = runner.counts(pair), runner.counts(pair)
-    impossible = int(tested[1].hits[tested[1].never].sum())
+    # An item that nobody has can be in no release.
+    foreign = any(counts.foreign for counts in (*chosen, *tested))
     found = []
     for epsilon in epsilons:
         bounds = [
@@ -80,6 +85,5 @@ def shown(runner: Runner, pair: Neighbours, epsilons: Sequence[float], alpha: fl
             for a, b in ((0, 1), (1, 0))
             for event in [best_event(chosen[a], chosen[b], epsilon, alpha)]
         ]
-        # An item that nobody has can be in no release.
-        found.append(Shown(epsilon, 1.0 if impossible else max(bounds), tested[0].trials))
+        found.append(Shown(epsilon, 1.0 if foreign else max(bounds), tested[0].trials))
     return found

@@ -38,10 +38,12 @@ class Counts:
 
     Attributes:
         hits: By outcome.
+        foreign: How many items were released that nobody has.
         never: Which outcomes cannot occur, as they show an item that nobody has.
     """
 
     hits: Integers
+    foreign: int
     never: Bools
 
     @property
