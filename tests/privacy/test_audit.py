@@ -157,7 +157,7 @@ class TestBroken:
             "weighted-gaussian", engine=engine, epsilon=3, delta=0.05, max_items=3, quick=True
         )
         assert "own items, above Δ0" in {row.family for row in found.violations}
-        assert {"exact", "black box"} == methods(found.violations)
+        assert "exact" in methods(found.violations)
 
     def test_items_that_nobody_has_are_caught(self) -> None:
         found = audit("single", engine=Broken(GivenBack), epsilon=3, delta=0.05, quick=True)

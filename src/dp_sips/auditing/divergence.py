@@ -1,9 +1,10 @@
 """How far two distributions of releases are apart: the true δ(ε)."""
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
+from typing import Any
 
-Distribution = Mapping[Hashable, float]
+Distribution = Mapping[Any, float]
 """The probability of each release."""
 
 
