@@ -20,6 +20,7 @@ from dp_sips.errors import (
 from dp_sips.mechanisms import (
     Cumulative,
     Dpsu,
+    FlatRule,
     Gw,
     Mad,
     Mad2R,
@@ -40,15 +41,18 @@ if TYPE_CHECKING:
     from dp_sips.count import count_users
     from dp_sips.engines.memory import MemoryEngine
     from dp_sips.select import select_partitions
+    from dp_sips.sources.csv_files import CsvFiles
     from dp_sips.tokens import write_tokens
 
 __all__ = [
     "Audit",
     "Budget",
     "Counts",
+    "CsvFiles",
     "Cumulative",
     "DpSipsError",
     "Dpsu",
+    "FlatRule",
     "Guarantee",
     "Gw",
     "InputError",
@@ -77,6 +81,7 @@ __all__ = [
 # These bring Arrow and the compiled loops, which a plan does not need.
 _ON_USE = {
     "Audit": "dp_sips.auditing",
+    "CsvFiles": "dp_sips.sources.csv_files",
     "MemoryEngine": "dp_sips.engines.memory",
     "audit": "dp_sips.auditing",
     "count_users": "dp_sips.count",

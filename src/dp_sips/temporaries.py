@@ -12,17 +12,17 @@ _NAMED: Final[set[Path]] = set()
 _COUNT: Final = itertools.count()
 
 
-def temporary_path(folder: Path) -> Path:
+def temporary_path(folder: Path, suffix: str = ".tmp") -> Path:
     """Return a name that nobody uses, and remember it until it is discarded."""
     # A leading dot: anyone who lists the folder meanwhile does not see it.
-    path = folder / f".dp-sips-{os.getpid()}-{time.time_ns():x}-{next(_COUNT)}.tmp"
+    path = folder / f".dp-sips-{os.getpid()}-{time.time_ns():x}-{next(_COUNT)}{suffix}"
     _NAMED.add(path)
     return path
 
 
 def create(path: Path) -> BinaryIO:
     """Open a new file that only its owner can read: it may hold people's data."""
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _ONLY_OWNER), "wb")
+    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, _ONLY_OWNER), "w+b")
 
 
 def discard(path: Path) -> None:

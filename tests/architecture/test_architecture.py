@@ -52,7 +52,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "__init__": {
         "auditing", "count", "counts", "engines", "errors", "mechanisms", "plan", "privacy",
-        "select", "selection", "text", "tokens",
+        "select", "selection", "sources", "text", "tokens",
     },
     "__main__": {"cli"},
 }  # fmt: skip
@@ -309,7 +309,7 @@ class TestOneFilePerMechanism:
         core = sum(
             len(path.read_text("utf-8").splitlines()) for path in (ROOT / "privacy").glob("*.py")
         )
-        assert core <= 1_400
+        assert core <= 1_450
 
     def test_constants_and_types_have_one_home(self) -> None:
         defined = Counter(
@@ -330,6 +330,7 @@ class TestSurface:
             "Audit",
             "Budget",
             "Counts",
+            "CsvFiles",
             "Cumulative",
             "DpSipsError",
             "Dpsu",
@@ -392,7 +393,7 @@ class TestHouse:
 
     @pytest.mark.parametrize("path", [path for path in TREES if part(path) != "cli"])
     def test_the_library_is_silent(self, path: str) -> None:
-        """No printing and no logging: nothing about the data can slip out that way."""
+        """No printing, and logging in one place: nothing about the data can slip out that way."""
         calls = {
             node.func.id
             for node in ast.walk(TREES[path])
@@ -400,8 +401,8 @@ class TestHouse:
         }
         assert not calls & {"print", "input", "breakpoint", "eval", "exec"}
         tops = {name.split(".")[0] for name in imported(TREES[path])}
-        assert not tops & {"logging", "warnings", "pdb", "pickle"}
+        assert not tops & {"warnings", "pdb", "pickle"}
 
-    def test_nothing_is_logged_anywhere(self) -> None:
-        tops = {name.split(".")[0] for tree in TREES.values() for name in imported(tree)}
-        assert "logging" not in tops
+    def test_logging_has_one_home(self) -> None:
+        users = {path for path, tree in TREES.items() if "logging" in imported(tree)}
+        assert users == {"progress.py", "cli/general.py"}
