@@ -334,6 +334,7 @@ class TestSurface:
             "Cumulative",
             "DpSipsError",
             "Dpsu",
+            "FlatRule",
             "Guarantee",
             "Gw",
             "InputError",

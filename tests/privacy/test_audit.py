@@ -105,8 +105,8 @@ class LowerEvidence(Cumulative):
 class Untruncated(ReferenceContributions):
     """All items of a user count, each as if Δ0 of them did."""
 
-    def weigh(self, max_items: int, step_bits: int = 30) -> Any:
-        histogram = super().weigh(10**6, step_bits)
+    def weigh(self, max_items: int, *more: Any, **options: Any) -> Any:
+        histogram = super().weigh(10**6, *more, **options)
         return {item: max(given, weight(max_items)) for item, given in histogram.items()}
 
 
