@@ -37,6 +37,7 @@ from dp_sips.privacy.guarantee import Guarantee
 from dp_sips.selection import Selection
 
 if TYPE_CHECKING:
+    from dp_sips.auditing import Audit, audit
     from dp_sips.count import count_users
     from dp_sips.engines.memory import MemoryEngine
     from dp_sips.ledger import Ledger
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from dp_sips.tokens import write_tokens
 
 __all__ = [
+    "Audit",
     "Budget",
     "Counts",
     "CsvFiles",
@@ -70,6 +72,7 @@ __all__ = [
     "SipsRule",
     "UsageError",
     "WeightedGaussian",
+    "audit",
     "count_users",
     "plan",
     "select_partitions",
@@ -80,8 +83,10 @@ __all__ = [
 # These bring Arrow and the compiled loops, which a plan does not need.
 _ON_USE = {
     "Ledger": "dp_sips.ledger",
+    "Audit": "dp_sips.auditing",
     "CsvFiles": "dp_sips.sources.csv_files",
     "MemoryEngine": "dp_sips.engines.memory",
+    "audit": "dp_sips.auditing",
     "count_users": "dp_sips.count",
     "select_partitions": "dp_sips.select",
     "write_tokens": "dp_sips.tokens",

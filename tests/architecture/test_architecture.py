@@ -52,9 +52,12 @@ ALLOWED: dict[str, set[str]] = {
     "levels": {
         "engines", "errors", "mechanisms", "plan", "privacy", "sorting", "sources", "text",
     },
+    "auditing": {
+        "engines", "mechanisms", "plan", "privacy", "progress", "select", "sources",
+    },
     "__init__": {
-        "count", "counts", "engines", "errors", "ledger", "mechanisms", "plan", "privacy", "select",
-        "selection", "sources", "text", "tokens",
+        "auditing", "count", "counts", "engines", "errors", "ledger", "mechanisms", "plan",
+        "privacy", "select", "selection", "sources", "text", "tokens",
     },
     "__main__": {"cli"},
 }  # fmt: skip
@@ -154,9 +157,9 @@ class TestImports:
         }
         assert users == HOMES[library]
 
-    def test_scipy_is_for_privacy_and_mechanisms(self) -> None:
+    def test_scipy_is_for_privacy_mechanisms_and_audits(self) -> None:
         for path, tree in TREES.items():
-            if part(path) not in {"privacy", "mechanisms"}:
+            if part(path) not in {"privacy", "mechanisms", "auditing"}:
                 assert not any(name.split(".")[0] == "scipy" for name in imported(tree)), path
 
     def test_engines_do_not_know_each_other(self) -> None:
@@ -185,7 +188,7 @@ class TestRandomness:
     MODULES = frozenset({"secrets", "random", "uuid"})
     HOME = "privacy/noise.py"
     # Data of people who do not exist.
-    GENERATED = frozenset({"synthetic.py", "cli/searches.py"})
+    GENERATED = frozenset({"synthetic.py", "cli/searches.py", "auditing/neighbours.py"})
 
     @pytest.mark.parametrize("path", TREES)
     def test_is_only_in_noise(self, path: str) -> None:
@@ -330,6 +333,7 @@ class TestOneFilePerMechanism:
 class TestSurface:
     def test_all_is_pinned(self) -> None:
         assert dp_sips.__all__ == [
+            "Audit",
             "Budget",
             "Counts",
             "CsvFiles",
@@ -355,6 +359,7 @@ class TestSurface:
             "SipsRule",
             "UsageError",
             "WeightedGaussian",
+            "audit",
             "count_users",
             "plan",
             "select_partitions",

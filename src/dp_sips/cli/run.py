@@ -95,8 +95,7 @@ def _run(argv: list[str], ready: Callable[[], None]) -> int:
             log_at(args.log_level)
             # Not before: interrupted imports end in anything, and there is nothing to clean up yet.
             ready()
-            command.run(args)
-            return DONE
+            return command.run(args) or DONE
         return _without_command(argv)
     except SystemExit as stop:  # argparse has shown the help or the version
         return int(stop.code or DONE)

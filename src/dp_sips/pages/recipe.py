@@ -21,7 +21,7 @@ class Recipe:
     """A mechanism's name and parameters, the budget of the selection, and Δ0."""
 
     name: str
-    asked: Mapping[str, float]
+    asked: Mapping[str, Any]
     max_items: int
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
