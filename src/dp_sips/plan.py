@@ -11,7 +11,7 @@ import numpy as np
 from dp_sips.errors import UsageError
 from dp_sips.mechanisms import Mechanism, find_mechanism
 from dp_sips.mechanisms.auto import recommended
-from dp_sips.mechanisms.base import Asked, EpsilonDelta, Look, RhoDelta
+from dp_sips.mechanisms.base import Asked, Branch, EpsilonDelta, Look, RhoDelta
 from dp_sips.mechanisms.chances import binomial
 from dp_sips.privacy.arrays import Floats
 from dp_sips.privacy.bounding import Bounds
@@ -56,9 +56,18 @@ class Plan:
 
     def after_look(self, contributions: Contributions, noise: Scrambler) -> "Plan":
         """Return the plan that a private look at the data chooses; without a look, this plan."""
-        if self.look is None:
-            return self
-        branch = self.look.choose(contributions, noise)
+        return (
+            self
+            if self.look is None
+            else self._of(self.look, self.look.choose(contributions, noise))
+        )
+
+    def branches(self) -> "list[Plan]":
+        """Return the plans among which a look at the data chooses; without a look, none."""
+        return [] if self.look is None else [self._of(self.look, b) for b in self.look.branches]
+
+    def _of(self, look: Look, branch: Branch) -> "Plan":
+        """Return the plan of a branch."""
         design = branch.design
         return Plan(
             branch.mechanism,
@@ -66,7 +75,7 @@ class Plan:
             design.rounds,
             self.guarantee,
             design.bounds,
-            chosen_by={"name": self.mechanism.name, "epsilon": self.look.spent(branch)},
+            chosen_by={"name": self.mechanism.name, "epsilon": look.spent(branch)},
             branch=design.guarantee,
         )
 

@@ -35,10 +35,11 @@ ALLOWED: dict[str, set[str]] = {
     "synthetic": {"errors", "progress"},
     "tokens": {"errors", "formats", "output", "progress", "room", "sources", "text"},
     "plan": {"errors", "mechanisms", "privacy", "validation"},
-    "selection": {"plan", "privacy"},
+    "pages": {"errors", "mechanisms", "output", "plan", "privacy", "sources", "validation"},
+    "selection": {"pages", "plan", "privacy"},
     "engines": {"errors", "mechanisms", "privacy", "progress", "room", "sources", "validation"},
     "sorting": {"engines", "sources"},
-    "counts": {"plan", "privacy", "selection"},
+    "counts": {"pages", "plan", "privacy", "selection"},
     "count": {
         "counts", "engines", "errors", "mechanisms", "plan", "privacy", "progress", "room",
         "select", "selection", "sorting", "sources", "text", "validation",

@@ -23,7 +23,9 @@ def test_public_attributes_are_pinned() -> None:
     """A new attribute must be argued for: does it say more than the items do?"""
     selection = select(200)
     public = {name for name in dir(selection) if not name.startswith("_")}
-    assert public == {"items", "plan", "private", "guarantee", "certificate", "to_json", "written"}
+    assert public == {
+        "items", "plan", "private", "guarantee", "certificate", "to_json", "written", "report",
+    }  # fmt: skip
     assert {field.name for field in dataclasses.fields(selection)} == {
         "items", "plan", "private", "_facts",
     }  # fmt: skip
