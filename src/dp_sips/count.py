@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,7 @@ from dp_sips.mechanisms.counting import (
     selection_part,
 )
 from dp_sips.mechanisms.discrete import require_sampler, with_noise
-from dp_sips.plan import Plan, asked_for
-from dp_sips.plan import plan as make_plan
+from dp_sips.plan import Plan, asked_for, planned
 from dp_sips.privacy.arrays import Blocks, Integers
 from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.contributions import Contributions
@@ -39,6 +38,7 @@ from dp_sips.sources import Source, open_source
 from dp_sips.sources.base import USERS
 from dp_sips.sources.keys import read_keys
 from dp_sips.text import TextItems
+from dp_sips.unwise import warn_of_budget
 from dp_sips.validation import check_whole, refuse_unknown
 
 
@@ -105,6 +105,7 @@ def count_users(
     """
     refuse_unknown(unknown, ("keys", "share", "other", "selection_max_items"))
     asked = asked_for(epsilon, delta, rho)
+    warn_of_budget(asked)
     if keys is None:
         part = DEFAULT_SHARE if share is None else check_share(share)
         plan = _selection(asked, part, mechanism, selection_max_items, items_per_user)
@@ -141,7 +142,8 @@ def count_users(
         "items": source.describe(items),
         "count": _facts(max_items, sigma, share=None if keys is not None else part, other=other),
     }
-    whole = replace(plan, asked=asked, guarantee=counting.guarantee)
+    share = None if keys is not None else part
+    whole = replace(plan, asked=asked, guarantee=counting.guarantee, share=share)
     selection = Selection(source.restore(items), whole, not key.is_test, facts)
     return Counts(source.restore_counts(items, users), sigma, selection)
 
@@ -162,8 +164,7 @@ def _selection(
 ) -> Plan:
     if max_items is not None:
         check_whole("selection_max_items", max_items)
-    part = asdict(selection_part(asked, share))
-    return make_plan(mechanism, **part, max_items=max_items, items_per_user=items_per_user)
+    return planned(mechanism, selection_part(asked, share), max_items, items_per_user)
 
 
 def _no_selection(asked: Asked, max_items: int) -> Plan:

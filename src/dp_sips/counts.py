@@ -1,16 +1,21 @@
 """What comes back from `count_users`: items with noisy counts, and one certificate for both."""
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
+from dp_sips import notebook
 from dp_sips.plan import Plan
 from dp_sips.privacy.guarantee import Guarantee
-from dp_sips.selection import Selection
+from dp_sips.rows import count, rows
+from dp_sips.selection import Selection, shown, sized
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Counts:
     """The result of `count_users`: nothing in it says more than the items and their counts.
+
+    Its length is the number of rows of `table`; iterating over it yields them as tuples.
 
     Attributes:
         table: The items, sorted, in the kind of table that came in, with a column `users`: about
@@ -22,7 +27,7 @@ class Counts:
 
     table: Any
     standard_deviation: float
-    selection: Selection = field(repr=False)
+    selection: Selection
 
     @property
     def guarantee(self) -> Guarantee:
@@ -47,3 +52,24 @@ class Counts:
     def to_json(self) -> str:
         """Return the certificate as JSON."""
         return self.selection.to_json()
+
+    def __len__(self) -> int:
+        return count(self.table)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[Any]:
+        return rows(self.table)
+
+    def __repr__(self) -> str:
+        return f"<Counts{sized(self.table, 'row')}, {self._noise}: {self.selection.promise}>"
+
+    def _repr_html_(self) -> str:
+        words = f"Counts{sized(self.table, 'row')}, {self._noise}: {self.selection.promise}."
+        names = (*self.certificate["items"], "users")
+        return notebook.paragraph(words) + shown(self.table, names)
+
+    @property
+    def _noise(self) -> str:
+        return f"± {self.standard_deviation:.1f}"

@@ -18,6 +18,7 @@ from dp_sips.selection import Selection
 from dp_sips.sorting import sorted_items
 from dp_sips.sources import open_source
 from dp_sips.text import TextItems
+from dp_sips.unwise import warn_of_lists
 from dp_sips.validation import check_whole, refuse_unknown
 
 
@@ -86,6 +87,7 @@ def select_partitions(
     runner = find_engine(engine, data)
     refuse_turns(plan, runner)
     source = open_source(runner.read(data), user=user, item=item, nulls=nulls, types=types)
+    warn_of_lists(plan.max_items, lists=source.has_lists or isinstance(item, TextItems))
 
     with closing(runner.load(source, plan.bounds, key, shown)) as contributions:
         plan = run_rounds(plan, contributions, key, shown)

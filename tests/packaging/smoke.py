@@ -21,7 +21,10 @@ def main() -> None:
             VISITS, epsilon=2, delta=1e-5, mechanism=mechanism, progress=False
         )
         assert list(selection.items) == ["Lima", "Rome"], mechanism
-    for command in ([str(Path(sys.executable).parent / "dp-sips")], [sys.executable, "-m", "dp_sips"]):
+    for command in (
+        [str(Path(sys.executable).parent / "dp-sips")],
+        [sys.executable, "-m", "dp_sips"],
+    ):
         shown = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
         assert shown.stdout == f"dp-sips {version('dp-sips')}\n"
 

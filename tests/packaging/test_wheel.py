@@ -30,7 +30,7 @@ def run(*command: object, cwd: Path) -> str:
 
 @pytest.fixture(scope="module")
 def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A source distribution of what is committed or about to be, built in an environment of its own."""
+    """A source distribution of these files, built in an environment of its own."""
     folder = tmp_path_factory.mktemp("sdist")
     listed = run("git", "ls-files", "--cached", "--others", "--exclude-standard", cwd=ROOT)
     for name in listed.splitlines():

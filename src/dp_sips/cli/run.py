@@ -9,6 +9,7 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from typing import Any
 
 from dp_sips.cli.parser import COMMANDS, READS_DATA, command_parser, parse, top_parser
 from dp_sips.cli.signals import (
@@ -18,7 +19,7 @@ from dp_sips.cli.signals import (
     unwind_at_signals,
 )
 from dp_sips.cli.streams import abandon, forgive_characters, leave, say
-from dp_sips.errors import DpSipsError, InputError, UsageError, did_you_mean
+from dp_sips.errors import DpSipsError, InputError, UnwiseWarning, UsageError, did_you_mean
 from dp_sips.room import check_addresses, is_out_of_memory, out_of_memory
 from dp_sips.temporaries import discard_all
 
@@ -91,7 +92,10 @@ def _run(argv: list[str], ready: Callable[[], None]) -> int:
             args = parse(parser, words)
             # Not before: interrupted imports end in anything, and there is nothing to clean up yet.
             ready()
-            command.run(args)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("always", category=UnwiseWarning)
+                warnings.showwarning = _warn
+                command.run(args)
             return DONE
         return _without_command(argv)
     except SystemExit as stop:  # argparse has shown the help or the version
@@ -113,8 +117,20 @@ def _report(message: str, code: int) -> int:
     return code
 
 
+def _warn(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any
+) -> None:
+    """Show a warning in one line; one that is not ours as Python does."""
+    if issubclass(category, UnwiseWarning):
+        say("dp-sips: warning: " + _in_flags(str(message)))
+    else:
+        say(warnings.formatwarning(message, category, filename, lineno).rstrip())
+
+
 def _in_flags(message: str) -> str:
     """Spell the library's advice as it is typed here."""
+    message = re.sub(r"\b(delta|epsilon|rho)=(?=[\d.])", r"--\1 ", message)
+    message = re.sub(r"\bmax_items=(?=\d)", "--max-items ", message)
     message = re.sub(r'\bnulls="(\w+)"', r"--nulls \1", message)
     message = re.sub(r"\bother=True", "--other", message)
     message = re.sub(r"\bengine='(\w+)'", r"--engine \1", message)

@@ -59,7 +59,7 @@ def cascade_loss(rounds: float) -> float:
     return 2 * rounds * (1.01 * spread + 2 * _MOST_VERDICTS * SAMPLER_ERROR**2)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Guarantee:
     """Differential privacy of the whole release, for one user added or removed.
 
@@ -108,13 +108,19 @@ class Guarantee:
     def __str__(self) -> str:
         return f"{self.threshold_delta:.4g}-approximate {self.rho:.4g}-zCDP"
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self}>"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{self}</p>"
+
 
 def zcdp_of_epsilon(epsilon: float) -> float:
     """Return ρ of what is (ε, δ)-DP, and so δ-approximate ρ-zCDP (`PointGuarantee` says why)."""
     return rounded_up(epsilon**2 / 2)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PointGuarantee(Guarantee):
     """The guarantee of mechanisms that are (ε, δ)-DP for one ε and one δ: `pure`, threshold_delta.
 
