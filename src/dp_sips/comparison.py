@@ -15,7 +15,10 @@ from dp_sips.validation import check_whole
 COMPARED: Final = (
     "matching", "cumulative", "sips-rule", "sips", "weighted-gaussian", "mad2r", "dpsu", "gw",
 )  # fmt: skip
-"""The mechanisms of docs/yields.md that anyone would choose between."""
+"""The mechanisms that anyone would choose between."""
+
+WITH_RHO: Final = ("sips", "weighted-gaussian", "mad2r", "dpsu")
+"""Those of them that have the paper's accounting."""
 
 _CHANCE: Final = 0.95
 
@@ -86,7 +89,7 @@ def compare(
         rho: As in `plan`.
         max_items: As in `plan`.
     """
-    chosen: Sequence[str | Mechanism] = mechanisms or COMPARED
+    chosen: Sequence[str | Mechanism] = mechanisms or (COMPARED if rho is None else WITH_RHO)
     plans = [plan(m, epsilon=epsilon, delta=delta, rho=rho, max_items=max_items) for m in chosen]
     return Comparison({_name(asked, made): made for asked, made in zip(chosen, plans, strict=True)})
 

@@ -8,7 +8,7 @@ from dp_sips import notebook
 from dp_sips.plan import Plan
 from dp_sips.privacy.guarantee import Guarantee
 from dp_sips.rows import count, rows
-from dp_sips.selection import Selection, shown, sized
+from dp_sips.selection import Selection, promise, shown, sized
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,10 +63,10 @@ class Counts:
         return rows(self.table)
 
     def __repr__(self) -> str:
-        return f"<Counts{sized(self.table, 'row')}, {self._noise}: {self.selection.promise}>"
+        return f"<Counts{sized(self.table, 'row')}, {self._noise}: {promise(self.selection)}>"
 
     def _repr_html_(self) -> str:
-        words = f"Counts{sized(self.table, 'row')}, {self._noise}: {self.selection.promise}."
+        words = f"Counts{sized(self.table, 'row')}, {self._noise}: {promise(self.selection)}."
         names = (*self.certificate["items"], "users")
         return notebook.paragraph(words) + shown(self.table, names)
 

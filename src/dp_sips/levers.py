@@ -3,16 +3,22 @@
 Public: everything here is computed from parameters; no data is touched.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, Protocol
 
 from dp_sips.errors import UsageError
-from dp_sips.mechanisms.base import Asked, EpsilonDelta
+from dp_sips.mechanisms.base import Asked
 from dp_sips.unwise import LARGE_DELTA, LARGE_EPSILON, LARGE_RHO
 
 SIZES: Final = (1, 10, 100)
 _CHANCE: Final = 0.95
+_STEPS: Final = (
+    ("epsilon", 2, LARGE_EPSILON),
+    ("rho", 4, LARGE_RHO),
+    ("delta", 10, LARGE_DELTA),
+)
 _USUAL: Final = 10
 """Items of a user, where one number must do."""
 
@@ -68,15 +74,12 @@ def _needs(plan: Planned) -> str:
 
 def _larger(asked: Asked) -> list[tuple[str, Asked]]:
     """Return the privacy parameters with one of them larger, and its name; none is unwise."""
-    found: list[tuple[str, Asked]] = []
-    if isinstance(asked, EpsilonDelta):
-        if 2 * asked.epsilon <= LARGE_EPSILON:
-            found.append(("epsilon", replace(asked, epsilon=2 * asked.epsilon)))
-    elif 4 * asked.rho <= LARGE_RHO:
-        found.append(("rho", replace(asked, rho=4 * asked.rho)))
-    if 10 * asked.delta < LARGE_DELTA:
-        found.append(("delta", replace(asked, delta=10 * asked.delta)))
-    return found
+    return [
+        (name, replace(asked, **{name: larger}))
+        for name, factor, most in _STEPS
+        for larger in (factor * getattr(asked, name, math.inf),)
+        if larger < most
+    ]
 
 
 def _more_items(plan: Planned, spell: Callable[[str], str]) -> list[str]:

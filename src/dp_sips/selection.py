@@ -79,16 +79,16 @@ class Selection:
         return rows(self.items)
 
     def __repr__(self) -> str:
-        return f"<Selection{sized(self.items, 'item')}: {self.promise}>"
+        return f"<Selection{sized(self.items, 'item')}: {promise(self)}>"
 
     def _repr_html_(self) -> str:
-        words = f"Selection{sized(self.items, 'item')}: {self.promise}."
+        words = f"Selection{sized(self.items, 'item')}: {promise(self)}."
         return notebook.paragraph(words) + shown(self.items, self._facts["items"])
 
-    @property
-    def promise(self) -> str:
-        """The guarantee as it was asked for, or that there is none."""
-        return str(self.plan.asked) if self.private else "NOT PRIVATE, made with a test seed"
+
+def promise(selection: Selection) -> str:
+    """Return the guarantee as it was asked for, or that there is none."""
+    return str(selection.plan.asked) if selection.private else "NOT PRIVATE, made with a test seed"
 
 
 def sized(table: Any, noun: str) -> str:

@@ -38,7 +38,8 @@ def test_the_table_has_the_numbers_of_the_plans(compared: dp_sips.Comparison) ->
 
 
 def test_the_usual_ones_without_names() -> None:
-    assert "cumulative" in dp_sips.compare(rho=0.1, delta=1e-5).plans
+    assert "cumulative" in dp_sips.compare(epsilon=1, delta=1e-5).plans
+    assert "sips" in dp_sips.compare(rho=0.1, delta=1e-5).plans
 
 
 def test_parameters_tell_mechanisms_apart() -> None:

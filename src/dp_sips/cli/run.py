@@ -117,14 +117,20 @@ def _report(message: str, code: int) -> int:
     return code
 
 
-def _warn(
-    message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any
+def _warn(  # noqa: PLR0917 (the signature that `warnings` has)
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: Any = None,
+    line: str | None = None,
 ) -> None:
     """Show a warning in one line; one that is not ours as Python does."""
     if issubclass(category, UnwiseWarning):
         say("dp-sips: warning: " + _in_flags(str(message)))
     else:
-        say(warnings.formatwarning(message, category, filename, lineno).rstrip())
+        del file
+        say(warnings.formatwarning(message, category, filename, lineno, line).rstrip())
 
 
 def _in_flags(message: str) -> str:

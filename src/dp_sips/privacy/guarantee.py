@@ -109,10 +109,9 @@ class Guarantee:
         return f"{self.threshold_delta:.4g}-approximate {self.rho:.4g}-zCDP"
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self}>"
+        return f"Guarantee: {self}"
 
-    def _repr_html_(self) -> str:
-        return f"<p>{self}</p>"
+    _repr_html_ = __repr__
 
 
 def zcdp_of_epsilon(epsilon: float) -> float:
