@@ -4,6 +4,7 @@ import argparse
 from importlib import import_module
 from typing import Final
 
+from dp_sips.cli.general import LEVELS, add_general
 from dp_sips.cli.parser import COMMANDS, Parser, command_parser
 from dp_sips.cli.streams import emit
 from dp_sips.errors import UsageError, did_you_mean
@@ -22,6 +23,7 @@ _VALUES: Final = {
     "--mechanism": ("auto", *MECHANISMS),
     "--engine": ("auto", "memory", "spark", "reference"),
     "--nulls": ("error", "drop", "group"),
+    "--log-level": LEVELS,
     "--format": ("csv", "txt", "jsonl", "parquet", "arrow"),
 }
 
@@ -122,4 +124,5 @@ def _flags(name: str) -> list[str]:
     """Return the flags of a command, such as --user, from its parser."""
     parser = command_parser(name)
     import_module(f"dp_sips.cli.{name}").configure(parser)
+    add_general(parser)
     return sorted(parser.flags)
