@@ -2,10 +2,15 @@
 """Sphinx: the pages of this folder as a site. `make docs` builds it, without warnings."""
 
 import shutil
+import sys
 from importlib.metadata import version as installed
 from pathlib import Path
 
 from sphinx.application import Sphinx
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from notebook_pages import NotebookParser
 
 project = "dp-sips"
 author = "the dp-sips authors"
@@ -58,5 +63,7 @@ def _copy_paper(app: Sphinx, error: Exception | None) -> None:
 
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
+    app.add_source_suffix(".ipynb", "notebook")
+    app.add_source_parser(NotebookParser)
     app.connect("source-read", _at_home)
     app.connect("build-finished", _copy_paper)

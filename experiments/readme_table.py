@@ -43,7 +43,9 @@ COLUMNS: Final = {
 def table(yields: Path = ROOT / "docs" / "yields.csv") -> str:
     """Return a sentence and the table, from the means in a CSV file."""
     with yields.open(encoding="utf-8", newline="") as file:
-        means = {(row["data"], row["mechanism"]): float(row["mean"]) for row in csv.DictReader(file)}
+        means = {
+            (row["data"], row["mechanism"]): float(row["mean"]) for row in csv.DictReader(file)
+        }
     gains = [means[name, "auto"] / means[name, "sips, paper"] - 1 for name in DATA]
     lines = [
         f"`auto`, the default, releases {min(gains):.0%} to {max(gains):.0%} more items than DP-SIPS."

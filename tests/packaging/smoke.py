@@ -15,7 +15,7 @@ VISITS = {f"user {n}": ["Lima", "Rome"] for n in range(900)}
 def main() -> None:
     assert "site-packages" in Path(dp_sips.__file__).parts
     for module in (folds, kernels, settling, texts):
-        assert not module.__file__.endswith(".py")
+        assert not str(module.__file__).endswith(".py")
     for mechanism in ("sips", "cumulative", "matching"):
         selection = dp_sips.select_partitions(
             VISITS, epsilon=2, delta=1e-5, mechanism=mechanism, progress=False

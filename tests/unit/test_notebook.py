@@ -1,5 +1,6 @@
 """How results look in a notebook, and what len() and iteration give."""
 
+from collections.abc import Callable
 from typing import Any
 
 import duckdb
@@ -18,7 +19,7 @@ ROWS = {
     "year": [2026] * USERS * 2,
 }
 BUDGET: dict[str, Any] = {"epsilon": 2, "delta": 1e-5, "mechanism": "sips", "progress": False}
-KINDS = {
+KINDS: dict[str, Callable[[], Any]] = {
     "dict": lambda: ROWS,
     "pandas": lambda: pd.DataFrame(ROWS),
     "polars": lambda: pl.DataFrame(ROWS),
