@@ -39,7 +39,6 @@ html_theme = "furo"
 html_title = "dp-sips"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-# The reproduction of the paper's evaluation is a page already; beside it are its numbers.
 
 ELSEWHERE = {
     "../src/dp_sips/privacy/README.md": "argument.md",
@@ -49,9 +48,16 @@ ELSEWHERE = {
 
 
 def _at_home(app: Sphinx, document: str, source: list[str]) -> None:
-    del app, document
+    if document == "paper-evaluation":
+        source[0] += _paper(Path(app.srcdir, "paper", "index.html"))
     for there, here in ELSEWHERE.items():
         source[0] = source[0].replace(f"]({there}", f"]({here}")
+
+
+def _paper(page: Path) -> str:
+    """Return what the reproduction of the paper's evaluation shows, for a page of the site."""
+    body = page.read_text("utf-8").partition("</h1>")[2].partition("</body>")[0]
+    return f'\n```{{raw}} html\n<div class="paper">\n{body}\n</div>\n```\n'
 
 
 def _copy_paper(app: Sphinx, error: Exception | None) -> None:

@@ -17,8 +17,8 @@ COMPARED: Final = (
 )  # fmt: skip
 """The mechanisms that anyone would choose between."""
 
-WITH_RHO: Final = ("sips", "weighted-gaussian", "mad2r", "dpsu")
-"""Those of them that have the paper's accounting."""
+WITH_RHO: Final = tuple(name for name in COMPARED if name != "sips-rule")
+"""Those of them that take ρ."""
 
 _CHANCE: Final = 0.95
 
