@@ -22,6 +22,7 @@ from dp_sips.errors import (
 from dp_sips.mechanisms import (
     Cumulative,
     Dpsu,
+    FlatRule,
     Gw,
     Mad,
     Mad2R,
@@ -52,6 +53,7 @@ __all__ = [
     "Cumulative",
     "DpSipsError",
     "Dpsu",
+    "FlatRule",
     "Guarantee",
     "Gw",
     "InputError",

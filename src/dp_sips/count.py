@@ -31,7 +31,7 @@ from dp_sips.privacy.contributions import Contributions
 from dp_sips.privacy.noise import Key
 from dp_sips.progress import Progress
 from dp_sips.room import clear_about_memory
-from dp_sips.select import refuse_turns, run_key, run_rounds
+from dp_sips.select import public_facts, refuse_turns, run_key, run_rounds
 from dp_sips.selection import Selection
 from dp_sips.sorting import sorted_items
 from dp_sips.sources import Source, open_source
@@ -137,13 +137,9 @@ def count_users(
 
     sigma = counting.deviation(plan.branch or plan.guarantee, items.num_rows)
     users = pa.array(with_noise(exact, sigma, key), pa.int64())
-    facts = {
-        "nulls": nulls,
-        "items": source.describe(items),
-        "count": _facts(max_items, sigma, share=None if keys is not None else part, other=other),
-    }
     share = None if keys is not None else part
-    whole = replace(plan, asked=asked, guarantee=counting.guarantee, share=share)
+    facts = public_facts(source, items, count=_facts(max_items, sigma, share=share, other=other))
+    whole = replace(plan, asked=asked, guarantee=asked.about(counting.guarantee), share=share)
     selection = Selection(source.restore(items), whole, not key.is_test, facts)
     return Counts(source.restore_counts(items, users), sigma, selection)
 

@@ -2,7 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from datetime import UTC, datetime
 from typing import Any
+
+import pyarrow as pa
 
 from dp_sips.engines import find_engine
 from dp_sips.engines.base import Engine
@@ -16,7 +19,7 @@ from dp_sips.progress import Progress
 from dp_sips.room import clear_about_memory
 from dp_sips.selection import Selection
 from dp_sips.sorting import sorted_items
-from dp_sips.sources import open_source
+from dp_sips.sources import Source, open_source
 from dp_sips.text import TextItems
 from dp_sips.unwise import warn_of_lists
 from dp_sips.validation import check_whole, refuse_unknown
@@ -93,8 +96,25 @@ def select_partitions(
         plan = run_rounds(plan, contributions, key, shown)
         released = sorted_items(contributions.released(), source.item_schema)
 
-    facts = {"nulls": nulls, "items": source.describe(released)}
+    facts = public_facts(source, released)
     return Selection(source.restore(released), plan, not key.is_test, facts)
+
+
+def public_facts(
+    source: Source, released: pa.Table, count: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return what the certificate says beyond the plan.
+
+    Public: names and types of columns, the released items, the time, and what is said of counts.
+    """
+    return {
+        "user_column": source.schema.names[0],
+        "item_columns": source.describe(released),
+        "nulls": source.nulls,
+        "number_of_items": released.num_rows,
+        "count": count,
+        "time": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
 
 
 def run_rounds(plan: Plan, contributions: Contributions, key: Key, shown: Progress) -> Plan:

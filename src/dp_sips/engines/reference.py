@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import compress
 from typing import Any, ClassVar
 
@@ -32,7 +33,7 @@ from dp_sips.privacy.contributions import (
     Split,
 )
 from dp_sips.privacy.noise import Key, Purpose
-from dp_sips.privacy.weights import UNIT, UNIT_BITS, WHOLE_CLAIM, claimed_weight, weight
+from dp_sips.privacy.weights import HALF, UNIT, UNIT_BITS, WHOLE_CLAIM, claimed_weight, weight
 from dp_sips.progress import Progress
 from dp_sips.sources import Source
 
@@ -134,13 +135,15 @@ class ReferenceContributions(Contributions):
         self._claims: dict[Item, int] = defaultdict(lambda: WHOLE_CLAIM)
         self._released: list[Item] = []
 
-    def weigh(self, max_items: int, step_bits: int = UNIT_BITS) -> dict[Item, int]:
+    def weigh(
+        self, max_items: int, step_bits: int = UNIT_BITS, gamma: Fraction = HALF
+    ) -> dict[Item, int]:
         """Return the weighted histogram: Algorithm 2, lines 3–7."""
         histogram: dict[Item, int] = defaultdict(int)
         for items in self._sets:
             counted = items[:max_items]
             for item in counted:
-                histogram[item] += weight(len(counted), step_bits)
+                histogram[item] += weight(len(counted), step_bits, gamma)
         return histogram
 
     def weigh_by_claim(self, step_bits: int) -> dict[Item, int]:

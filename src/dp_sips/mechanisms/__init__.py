@@ -6,6 +6,7 @@
 | `sips.py` | the paper's Algorithm 3 |
 | `cumulative.py`, `evidence.py` | cumulative evidence; its theorem and accounting |
 | `sips_rule.py`, `release_rule.py` | SIPS with coins; their theorem and tables |
+| `flat_rule.py` | the same with flatter weights |
 | `matching.py` | one vote a user, placed by deferred acceptance |
 | `single.py` | the optimal rule for users with one item each |
 | `dpsu.py`, `policy_laplace.py`, `gw.py`, `turns.py` | users in turns; their theorem |
@@ -21,6 +22,7 @@ from dp_sips.errors import UsageError, did_you_mean
 from dp_sips.mechanisms.base import Mechanism
 from dp_sips.mechanisms.cumulative import Cumulative
 from dp_sips.mechanisms.dpsu import Dpsu
+from dp_sips.mechanisms.flat_rule import FlatRule
 from dp_sips.mechanisms.gw import Gw
 from dp_sips.mechanisms.mad import Mad, Mad2R
 from dp_sips.mechanisms.matching import Matching
@@ -34,6 +36,7 @@ __all__ = [
     "MECHANISMS",
     "Cumulative",
     "Dpsu",
+    "FlatRule",
     "Gw",
     "Mad",
     "Mad2R",
@@ -52,6 +55,7 @@ MECHANISMS: Final[dict[str, type[Mechanism]]] = {
     for mechanism in (
         Cumulative,
         SipsRule,
+        FlatRule,
         Sips,
         WeightedGaussian,
         Mad2R,

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar, Protocol
 
@@ -11,7 +12,7 @@ from dp_sips.privacy.arrays import Floats, Weights
 from dp_sips.privacy.contributions import Contributions
 from dp_sips.privacy.decide import Coin, decide_by_coin
 from dp_sips.privacy.noise import Scrambler
-from dp_sips.privacy.weights import weight
+from dp_sips.privacy.weights import HALF, weight
 
 
 class LatticeCoin(Coin, Protocol):
@@ -35,20 +36,23 @@ class CoinRound:
     Attributes:
         coin: What it spends, and its table of probabilities.
         max_items: Δ0, how many items of a user count.
+        gamma: γ: a user with k items gives k^−γ to each.
     """
 
     coin: LatticeCoin
     max_items: int
+    gamma: Fraction = HALF
 
     def run(self, contributions: Contributions, noise: Scrambler) -> None:
         """Release an item with the probability that its weight decides."""
-        weights = contributions.weigh(self.max_items, self.coin.step_bits)
+        weights = contributions.weigh(self.max_items, self.coin.step_bits, self.gamma)
         toss = partial(decide_by_coin, coin=self.coin, scrambler=noise)
         contributions.remove(contributions.decide(weights, toss))
 
     def row(self) -> dict[str, Any]:
         """Return the public numbers."""
-        return {**asdict(self.coin), "median": self.coin.median}
+        numbers = {name: value for name, value in asdict(self.coin).items() if value is not None}
+        return {**numbers, "median": self.coin.median}
 
 
 def coin_chances(rounds: Sequence[CoinRound], holders: Floats, items: int) -> Floats:
@@ -57,7 +61,7 @@ def coin_chances(rounds: Sequence[CoinRound], holders: Floats, items: int) -> Fl
     for r in rounds:
         # No table is as long as this; and the product is exact.
         users: Weights = np.minimum(holders, 2.0**33).astype(np.uint64)
-        yes, _ = r.coin.odds(users * np.uint64(weight(items, r.coin.step_bits)))
+        yes, _ = r.coin.odds(users * np.uint64(weight(items, r.coin.step_bits, r.gamma)))
         with np.errstate(divide="ignore"):
             missed += np.log1p(-yes)
     return np.asarray(-np.expm1(missed))

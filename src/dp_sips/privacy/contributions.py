@@ -6,11 +6,12 @@ order, and are given everything that they need.
 """
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any, Final, Protocol
 
 from dp_sips.errors import UsageError
 from dp_sips.privacy.arrays import Blocks, Bools, Claims, Floats, Integers, Weights
-from dp_sips.privacy.weights import UNIT_BITS
+from dp_sips.privacy.weights import HALF, UNIT_BITS
 
 MOST: Final = 1 << 62
 """Sums of weights that users give by a `Split` stop here."""
@@ -76,11 +77,11 @@ class Contributions(Protocol):
     Sensitive: everything except `released`.
     """
 
-    def weigh(self, max_items: int, step_bits: int = UNIT_BITS) -> Any:
+    def weigh(self, max_items: int, step_bits: int = UNIT_BITS, gamma: Fraction = HALF) -> Any:
         """Return the weight of each item that is still in somebody's set.
 
         A user's first `max_items` in bounding order count; k of them get
-        weight_table(max_items, step_bits)[k] each.
+        weight_table(max_items, step_bits, gamma)[k] each.
         """
 
     def weigh_by_claim(self, step_bits: int) -> Any:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, Final
 
@@ -33,7 +34,7 @@ from dp_sips.privacy.contributions import (
     Split,
 )
 from dp_sips.privacy.noise import Key
-from dp_sips.privacy.weights import UNIT_BITS, WHOLE_CLAIM, weight_table
+from dp_sips.privacy.weights import HALF, UNIT_BITS, WHOLE_CLAIM, weight_table
 from dp_sips.room import check_room
 
 _PIECE: Final = 1 << 16
@@ -112,10 +113,10 @@ class MemoryContributions(Contributions):
             self._whole = self._sets
         self._share_out()
 
-    def weigh(self, max_items: int, step_bits: int = UNIT_BITS) -> Weights:
+    def weigh(self, max_items: int, step_bits: int = UNIT_BITS, gamma: Fraction = HALF) -> Weights:
         """Return the weight of each item, by its number."""
         self.order(max_items)
-        return self._added(weight_table(min(max_items, self._longest), step_bits))
+        return self._added(weight_table(min(max_items, self._longest), step_bits, gamma))
 
     def _added(self, table: Weights) -> Weights:
         """Return the sums of what users give by a table; its length less one is max_items."""

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -94,7 +95,7 @@ from dp_sips.privacy.contributions import (
     Signal,
     Split,
 )
-from dp_sips.privacy.weights import UNIT_BITS
+from dp_sips.privacy.weights import HALF, UNIT_BITS
 from dp_sips.sources import Source
 
 
@@ -165,10 +166,12 @@ class SparkContributions(Contributions):
         chunks = shuffled.mapInArrow(LayOutChunks(self._key, self._cut_to), CHUNK_SCHEMA)
         self._chunks = self._cache(chunks, eager=True)
 
-    def weigh(self, max_items: int, step_bits: int = UNIT_BITS) -> DataFrame:
+    def weigh(
+        self, max_items: int, step_bits: int = UNIT_BITS, gamma: Fraction = HALF
+    ) -> DataFrame:
         """Return the weight of each item: partial sums by chunk, shuffled by item."""
         chunks = self._current_chunks()
-        weigh = WeighChunks(self._removed, max_items, step_bits, self._labels)
+        weigh = WeighChunks(self._removed, max_items, step_bits, gamma, self._labels)
         return self._shuffle_by_item(chunks.mapInArrow(weigh, SHUFFLE_SCHEMA))
 
     def weigh_by_claim(self, step_bits: int) -> DataFrame | Weights:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Final, Self
 
 import numpy as np
@@ -28,6 +29,7 @@ class WeighChunks:
     removed: BlockSet
     max_items: int
     step_bits: int
+    gamma: Fraction
     labels: Labels
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -56,14 +58,14 @@ class WeighChunks:
         """Return the sums of what some of a chunk's users give."""
         weights = np.zeros(len(chunk.blocks), dtype=np.uint64)
         bits = np.packbits(removed, bitorder="little")
-        table = weight_table(min(self.max_items, chunk.longest), self.step_bits)
+        table = weight_table(min(self.max_items, chunk.longest), self.step_bits, self.gamma)
         kernels.add_weights(chunk.items, chunk.ends, bits, table, weights, first, stop)
         return Sums.of_weights(chunk.blocks, weights)
 
     def _weigh_one(self, items: Blocks) -> Sums:
         """Return what one user gives to the items that count."""
-        weights = np.full(len(items), weight(max(1, len(items)), self.step_bits), np.uint64)
-        return Sums.of_weights(items, weights)
+        each = weight(max(1, len(items)), self.step_bits, self.gamma)
+        return Sums.of_weights(items, np.full(len(items), each, np.uint64))
 
     def _extend(self, items: Blocks, chunk: Chunk, user: int, removed: Bools) -> Blocks:
         """Add, to the items that count of a user, those from this chunk."""
