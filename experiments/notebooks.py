@@ -56,11 +56,13 @@ def _run_cell(
     source: str, name: str, names: dict[str, Any], number: int
 ) -> list[dict[str, Any]]:  # fmt: skip
     tree = ast.parse(source, name)
-    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    *_, last = (None, *tree.body)
+    if isinstance(last, ast.Expr):
+        tree.body.pop()
     printed, value = io.StringIO(), None
     with redirect_stdout(printed):
         exec(compile(tree, name, "exec"), names)  # noqa: S102 (our own pages)
-        if last is not None:
+        if isinstance(last, ast.Expr):
             value = eval(compile(ast.Expression(last.value), name, "eval"), names)  # noqa: S307
     outputs: list[dict[str, Any]] = []
     if printed.getvalue():

@@ -48,8 +48,8 @@ def table(yields: Path = ROOT / "docs" / "yields.csv") -> str:
         }
     gains = [means[name, "auto"] / means[name, "sips, paper"] - 1 for name in DATA]
     lines = [
-        f"`auto`, the default, releases {min(gains):.0%} to {max(gains):.0%} more items than DP-SIPS."
-        .replace("%", " %"),
+        f"`auto`, the default, releases {100 * min(gains):.0f} % to {100 * max(gains):.0f} % more "
+        "items than DP-SIPS.",
         "",
         f"| data (median items a user) | {' | '.join(COLUMNS.values())} |",
         "|---" * (1 + len(COLUMNS)) + "|",

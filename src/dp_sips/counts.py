@@ -67,7 +67,7 @@ class Counts:
 
     def _repr_html_(self) -> str:
         words = f"Counts{sized(self.table, 'row')}, {self._noise}: {promise(self.selection)}."
-        names = (*self.certificate["items"], "users")
+        names = (*self.certificate["items"]["columns"], "users")
         return notebook.paragraph(words) + shown(self.table, names)
 
     @property

@@ -5,7 +5,7 @@ Public: everything here is computed from parameters; no data is touched.
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict
 from typing import Final, Protocol
 
 from dp_sips.errors import UsageError
@@ -75,7 +75,7 @@ def _needs(plan: Planned) -> str:
 def _larger(asked: Asked) -> list[tuple[str, Asked]]:
     """Return the privacy parameters with one of them larger, and its name; none is unwise."""
     return [
-        (name, replace(asked, **{name: larger}))
+        (name, type(asked)(**asdict(asked) | {name: larger}))
         for name, factor, most in _STEPS
         for larger in (factor * getattr(asked, name, math.inf),)
         if larger < most

@@ -107,7 +107,7 @@ class Selection:
 
     def _repr_html_(self) -> str:
         words = f"Selection{sized(self.items, 'item')}: {promise(self)}."
-        return notebook.paragraph(words) + shown(self.items, self._facts["items"])
+        return notebook.paragraph(words) + shown(self.items, self._facts["item_columns"])
 
 
 def promise(selection: Selection) -> str:

@@ -340,6 +340,7 @@ class TestSurface:
             "Cumulative",
             "DpSipsError",
             "Dpsu",
+            "FlatRule",
             "Guarantee",
             "Gw",
             "InputError",

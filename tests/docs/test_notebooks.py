@@ -14,7 +14,7 @@ NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 
 
 def check(path: Path) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-W", "error", RUNNER, path, "--check"]
+    command = [sys.executable, "-W", "error", str(RUNNER), str(path), "--check"]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
 
 

@@ -131,15 +131,15 @@ class Guarantee:
         epsilon, delta = self.stated()
         return f"({epsilon:g}, {shown(delta):g})-DP; weaker corollary: {self.zcdp()}"
 
-
-def shown(value: float) -> float:
-    """Return a number as it is printed: four digits, rounded up."""
-    return float(Context(prec=4, rounding=ROUND_CEILING).create_decimal(Decimal(value)))
-
     def __repr__(self) -> str:
         return f"Guarantee: {self}"
 
     _repr_html_ = __repr__
+
+
+def shown(value: float) -> float:
+    """Return a number as it is printed: four digits, rounded up."""
+    return float(Context(prec=4, rounding=ROUND_CEILING).create_decimal(Decimal(value)))
 
 
 def zcdp_of_epsilon(epsilon: float) -> float:
