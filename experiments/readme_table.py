@@ -47,13 +47,13 @@ def table(yields: Path = ROOT / "docs" / "yields.csv") -> str:
             (row["data"], row["mechanism"]): float(row["mean"]) for row in csv.DictReader(file)
         }
     gains = [means[name, "auto"] / means[name, "sips, paper"] - 1 for name in DATA]
+    span = f"{100 * min(gains):.0f} % to {100 * max(gains):.0f} %"
     lines = [
-        f"`auto`, the default, releases {100 * min(gains):.0f} % to {100 * max(gains):.0f} % more "
-        "items than DP-SIPS.",
+        f"`auto`, the default, releases {span} more items than DP-SIPS.",
         "",
         f"| data (median items a user) | {' | '.join(COLUMNS.values())} |",
         "|---" * (1 + len(COLUMNS)) + "|",
-    ]  # fmt: skip
+    ]
     lines += [f"| {words} | {' | '.join(_cells(means, name))} |" for name, words in DATA.items()]
     return "\n".join(lines)
 
