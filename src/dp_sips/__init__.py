@@ -9,12 +9,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from dp_sips import text
+from dp_sips.comparison import Comparison, compare
 from dp_sips.counts import Counts
 from dp_sips.errors import (
     DpSipsError,
     InputError,
     OutOfMemoryError,
     OutputError,
+    UnwiseWarning,
     UsageError,
 )
 from dp_sips.mechanisms import (
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Audit",
     "Budget",
+    "Comparison",
     "Counts",
     "CsvFiles",
     "Cumulative",
@@ -70,9 +73,11 @@ __all__ = [
     "Single",
     "Sips",
     "SipsRule",
+    "UnwiseWarning",
     "UsageError",
     "WeightedGaussian",
     "audit",
+    "compare",
     "count_users",
     "plan",
     "select_partitions",

@@ -27,6 +27,7 @@ from dp_sips.selection import Selection
 from dp_sips.sorting import sorted_items
 from dp_sips.sources import Source, open_source
 from dp_sips.text import Shares, TextItems
+from dp_sips.unwise import warn_of_lists
 from dp_sips.validation import check_whole, refuse_unknown
 
 
@@ -110,6 +111,7 @@ def select_partitions(
         book(ledger, promised, read(levels[-1]), key, "items, level by level")
         return _select_levels(levels, spending, read, runner=runner, key=key, shown=shown)
     source = opened(runner.read(data), item=item)
+    warn_of_lists(plan.max_items, lists=source.has_lists or isinstance(item, TextItems))
     book(ledger, plan, source, key, "items")
 
     with closing(runner.load(source, plan.bounds, key, shown)) as contributions:

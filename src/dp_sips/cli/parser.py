@@ -23,9 +23,12 @@ COMMANDS: Final = {
     "tokenize": "turn texts into words or n-grams, a row for each",
     "generate": "write the paper's synthetic data, at any size",
     "demo": "select from a small generated data set, and explain the outcome",
+    "completion": "print what bash, zsh or fish need to complete these commands",
 }
 
-READS_DATA: Final = ("select", "count", "audit", "ledger", "report", "tokenize", "generate", "demo")
+READS_DATA: Final = (
+    "select", "count", "audit", "ledger", "report", "tokenize", "generate", "demo", "completion",
+)  # fmt: skip
 """Commands that need Arrow, and more memory than a plan."""
 
 _EXIT_CODES: Final = """\

@@ -165,7 +165,7 @@ class EvidenceRound:
         return {name: value for name, value in asdict(self).items() if name != "max_items"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class EvidenceGuarantee(Guarantee):
     """The guarantee of cumulative evidence: (ε, δ) by the theorem in `evidence.py`.
 

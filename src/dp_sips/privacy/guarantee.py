@@ -64,7 +64,7 @@ def cascade_loss(rounds: float) -> float:
     return 2 * rounds * (1.01 * spread + 2 * _MOST_VERDICTS * SAMPLER_ERROR**2)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Guarantee:
     """Differential privacy of the whole release, for one user added or removed.
 
@@ -145,6 +145,11 @@ class Guarantee:
         epsilon, delta = self.stated()
         return f"({epsilon:g}, {shown(delta):g})-DP; weaker corollary: {self.zcdp()}"
 
+    def __repr__(self) -> str:
+        return f"Guarantee: {self}"
+
+    _repr_html_ = __repr__
+
 
 def shown(value: float) -> float:
     """Return a number as it is printed: four digits, rounded up."""
@@ -156,7 +161,7 @@ def zcdp_of_epsilon(epsilon: float) -> float:
     return rounded_up(epsilon**2 / 2)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PointGuarantee(Guarantee):
     """The guarantee of mechanisms that are (ε, δ)-DP for one ε and one δ: `pure`, threshold_delta.
 

@@ -13,7 +13,13 @@ from dp_sips.room import is_out_of_memory
 from dp_sips.sources.batches import exploded, in_pieces, plain_nulls, settle_nulls
 from dp_sips.sources.declared import as_declared
 from dp_sips.sources.intact import IntactCheck
-from dp_sips.sources.types import batch_type, element, from_batch_type, to_batch_type
+from dp_sips.sources.types import (
+    batch_type,
+    element,
+    from_batch_type,
+    is_list,
+    to_batch_type,
+)
 from dp_sips.sources.utf8 import Utf8Check
 from dp_sips.sources.values import AnyKind, describe, encode, python_values
 
@@ -99,6 +105,11 @@ class Source:
     def item_schema(self) -> pa.Schema:
         """The item columns under their own names, as batches carry them."""
         return pa.schema([(item.name, batch_type(item.type)) for item in list(self.schema)[1:]])
+
+    @property
+    def has_lists(self) -> bool:
+        """Whether an item column holds lists, by its type."""
+        return any(is_list(column.type) for column in self.feed.schema)
 
     def rows(self) -> int | None:
         """Return the number of raw rows where it is known without reading them."""
