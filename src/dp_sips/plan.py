@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from dp_sips.errors import UsageError
-from dp_sips.mechanisms import Mechanism, find_mechanism
+from dp_sips.mechanisms import Mechanism, find_mechanism, requiring
 from dp_sips.mechanisms.auto import recommended
 from dp_sips.mechanisms.base import Asked, EpsilonDelta, Look, RhoDelta
 from dp_sips.mechanisms.chances import binomial
@@ -17,6 +17,7 @@ from dp_sips.privacy.arrays import Floats
 from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.contributions import Contributions
 from dp_sips.privacy.guarantee import Guarantee
+from dp_sips.privacy.min_users import check_min_users
 from dp_sips.privacy.noise import Scrambler
 from dp_sips.validation import check_number, check_whole, refuse_unknown
 
@@ -53,6 +54,11 @@ class Plan:
     def max_items(self) -> int:
         """Δ0, how many items of a user count."""
         return self.bounds.max_items
+
+    @property
+    def min_users(self) -> int:
+        """How many users must hold an item for it to be released at all."""
+        return getattr(self.mechanism, "min_users", 1)
 
     def after_look(self, contributions: Contributions, noise: Scrambler) -> "Plan":
         """Return the plan that a private look at the data chooses; without a look, this plan."""
@@ -108,7 +114,8 @@ class Plan:
 
     def explain(self) -> str:
         """Say in plain words what will happen; nothing in it depends on data."""
-        return "\n\n".join((self._promise(), self.mechanism.words(self.rounds), self._needs()))
+        parts = (self._promise(), self.mechanism.words(self.rounds), self._least(), self._needs())
+        return "\n\n".join(filter(None, parts))
 
     def table(self) -> list[dict[str, Any]]:
         """Return the rounds as rows of a table."""
@@ -129,6 +136,14 @@ class Plan:
                 f"  {asked}, as asked; spent:",
                 f"  {spent}",
             )
+        )
+
+    def _least(self) -> str:
+        if self.min_users == 1:
+            return ""
+        return (
+            f"Nothing that fewer than {self.min_users:,} users hold is released, whatever the noise: "
+            f"of what users\ngive to an item, the {self.min_users - 1:,} largest parts do not count."
         )
 
     def _needs(self) -> str:
@@ -158,6 +173,7 @@ def plan(
     rho: float | None = None,
     max_items: int | None = None,
     items_per_user: float | None = None,
+    min_users: int = 1,
     **unknown: Any,
 ) -> Plan:
     """Compute the rounds of a release from public parameters.
@@ -171,6 +187,7 @@ def plan(
         max_items: Δ0, how many items of a user count; each mechanism has its default.
         items_per_user: Roughly how many items a person has, if that is public: "auto" then needs no
             look at the data. It must not come from the data that is protected.
+        min_users: How many users must hold an item for it to be released at all.
         unknown: Refused, with the name that is meant where another library's is given.
 
     Guarantee: with `epsilon`, a release by this plan is (ε, δ)-DP; with `rho`, it is δ-approximate
@@ -180,11 +197,11 @@ def plan(
     asked = asked_for(epsilon, delta, rho)
     most = None if max_items is None else check_whole("max_items", max_items)
     if mechanism == "auto":
-        chosen, design = recommended(asked, most, items_per_user)
+        chosen, design = recommended(asked, most, items_per_user, check_min_users(min_users))
     elif items_per_user is not None:
         raise UsageError("items_per_user is a hint for mechanism='auto': leave it out")
     else:
-        chosen = find_mechanism(mechanism)
+        chosen = requiring(find_mechanism(mechanism), check_min_users(min_users))
         design = chosen.design(asked, most or chosen.default_max_items)
     return Plan(chosen, asked, design.rounds, design.guarantee, design.bounds, design.look)
 

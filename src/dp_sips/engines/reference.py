@@ -31,6 +31,7 @@ from dp_sips.privacy.contributions import (
     Signal,
     Split,
 )
+from dp_sips.privacy.min_users import reduced
 from dp_sips.privacy.noise import Key, Purpose
 from dp_sips.privacy.weights import UNIT, UNIT_BITS, WHOLE_CLAIM, claimed_weight, weight
 from dp_sips.progress import Progress
@@ -134,23 +135,25 @@ class ReferenceContributions(Contributions):
         self._claims: dict[Item, int] = defaultdict(lambda: WHOLE_CLAIM)
         self._released: list[Item] = []
 
-    def weigh(self, max_items: int, step_bits: int = UNIT_BITS) -> dict[Item, int]:
+    def weigh(
+        self, max_items: int, step_bits: int = UNIT_BITS, min_users: int = 1
+    ) -> dict[Item, int]:
         """Return the weighted histogram: Algorithm 2, lines 3–7."""
-        histogram: dict[Item, int] = defaultdict(int)
+        given: dict[Item, list[int]] = defaultdict(list)
         for items in self._sets:
             counted = items[:max_items]
             for item in counted:
-                histogram[item] += weight(len(counted), step_bits)
-        return histogram
+                given[item].append(weight(len(counted), step_bits))
+        return {item: reduced(parts, min_users) for item, parts in given.items()}
 
-    def weigh_by_claim(self, step_bits: int) -> dict[Item, int]:
+    def weigh_by_claim(self, step_bits: int, min_users: int = 1) -> dict[Item, int]:
         """Return the sum of what users give to each item, by its claim."""
-        sums: dict[Item, int] = defaultdict(int)
+        given: dict[Item, list[int]] = defaultdict(list)
         for items in self._sets:
             total = sum(self._claims[item] for item in items)
             for item in items:
-                sums[item] += claimed_weight(self._claims[item], total, step_bits)
-        return sums
+                given[item].append(claimed_weight(self._claims[item], total, step_bits))
+        return {item: reduced(parts, min_users) for item, parts in given.items()}
 
     def spread(
         self,

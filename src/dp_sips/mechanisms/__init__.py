@@ -15,7 +15,8 @@
 | `base.py`, `chances.py`, `coins.py` | the protocol; what several share |
 """
 
-from typing import Final
+from dataclasses import fields, replace
+from typing import Any, Final
 
 from dp_sips.errors import UsageError, did_you_mean
 from dp_sips.mechanisms.base import Mechanism
@@ -45,6 +46,7 @@ __all__ = [
     "SipsRule",
     "WeightedGaussian",
     "find_mechanism",
+    "requiring",
 ]
 
 MECHANISMS: Final[dict[str, type[Mechanism]]] = {
@@ -78,3 +80,20 @@ def find_mechanism(mechanism: str | Mechanism) -> Mechanism:
             f"mechanism must be a name or a mechanism such as Sips(rounds=3), got {mechanism!r}"
         )
     return mechanism
+
+
+def requiring(mechanism: Mechanism, min_users: int) -> Mechanism:
+    """Return the mechanism with `min_users`, if it has such a parameter."""
+    if min_users == 1:
+        return mechanism
+    if not _has_min_users(mechanism):
+        known = ", ".join(kind.name for kind in MECHANISMS.values() if _has_min_users(kind))
+        raise UsageError(
+            f"min_users is not known to be private with {mechanism.name}, where users look at what "
+            f"others gave: choose auto, {known}"
+        )
+    return replace(mechanism, min_users=min_users)  # type: ignore[type-var]
+
+
+def _has_min_users(mechanism: Any) -> bool:
+    return "min_users" in {field.name for field in fields(mechanism)}

@@ -7,9 +7,11 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from dp_sips.mechanisms.base import without_bounds
 from dp_sips.privacy.arrays import Floats, Weights
 from dp_sips.privacy.contributions import Contributions
 from dp_sips.privacy.decide import Coin, decide_by_coin
+from dp_sips.privacy.min_users import counted_holders
 from dp_sips.privacy.noise import Scrambler
 from dp_sips.privacy.weights import weight
 
@@ -35,20 +37,22 @@ class CoinRound:
     Attributes:
         coin: What it spends, and its table of probabilities.
         max_items: Δ0, how many items of a user count.
+        min_users: How many users must hold an item (privacy/min_users.py).
     """
 
     coin: LatticeCoin
     max_items: int
+    min_users: int = 1
 
     def run(self, contributions: Contributions, noise: Scrambler) -> None:
         """Release an item with the probability that its weight decides."""
-        weights = contributions.weigh(self.max_items, self.coin.step_bits)
+        weights = contributions.weigh(self.max_items, self.coin.step_bits, self.min_users)
         toss = partial(decide_by_coin, coin=self.coin, scrambler=noise)
         contributions.remove(contributions.decide(weights, toss))
 
     def row(self) -> dict[str, Any]:
         """Return the public numbers."""
-        return {**asdict(self.coin), "median": self.coin.median}
+        return {**without_bounds(asdict(self.coin)), "median": self.coin.median}
 
 
 def coin_chances(rounds: Sequence[CoinRound], holders: Floats, items: int) -> Floats:
@@ -56,7 +60,8 @@ def coin_chances(rounds: Sequence[CoinRound], holders: Floats, items: int) -> Fl
     missed = np.zeros(len(holders))
     for r in rounds:
         # No table is as long as this; and the product is exact.
-        users: Weights = np.minimum(holders, 2.0**33).astype(np.uint64)
+        counted = counted_holders(holders, r.min_users)
+        users: Weights = np.minimum(counted, 2.0**33).astype(np.uint64)
         yes, _ = r.coin.odds(users * np.uint64(weight(items, r.coin.step_bits)))
         with np.errstate(divide="ignore"):
             missed += np.log1p(-yes)

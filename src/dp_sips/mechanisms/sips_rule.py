@@ -27,6 +27,7 @@ from dp_sips.privacy.arrays import Floats
 from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.budget import Accounting
 from dp_sips.privacy.guarantee import Guarantee, SamplerCost, zcdp_of_epsilon
+from dp_sips.privacy.min_users import check_min_users
 
 _WORDS: Final = """\
 A user with k items gives 1/√k to each. In each round an item is released with a
@@ -71,10 +72,12 @@ class SipsRule:
     Attributes:
         rounds: I, how many rounds.
         ratio: r, a round's part of the budget relative to the next one's.
+        min_users: How many users must hold an item for it to be released at all.
     """
 
     rounds: int = 3
     ratio: float = 1 / 3
+    min_users: int = 1
 
     name: ClassVar[str] = "sips-rule"
     default_max_items: ClassVar[int] = 100
@@ -84,6 +87,7 @@ class SipsRule:
 
     def __post_init__(self) -> None:
         check_shares(self.rounds, self.ratio)
+        check_min_users(self.min_users)
 
     def design(self, asked: Asked, max_items: int) -> Design:
         """Give each round its share of the divergence and of δ."""
@@ -99,7 +103,7 @@ class SipsRule:
         epsilon, delta = asked.point(sampler)
         rules = calibrate_rule(epsilon, delta, geometric_shares(self.rounds, self.ratio))
         guarantee = RuleGuarantee(zcdp_of_epsilon(epsilon), delta, sampler, rules)
-        rounds = tuple(CoinRound(rule, max_items) for rule in rules)
+        rounds = tuple(CoinRound(rule, max_items, self.min_users) for rule in rules)
         return Design(rounds, guarantee, Bounds(max_items))
 
     def chances(self, rounds: Sequence[CoinRound], holders: Floats, items: int) -> Floats:
