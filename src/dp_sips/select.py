@@ -32,6 +32,7 @@ def select_partitions(
     rho: float | None = None,
     max_items: int | None = None,
     items_per_user: float | None = None,
+    min_users: int = 1,
     mechanism: str | Mechanism = "auto",
     engine: str | Engine = "auto",
     nulls: str = "error",
@@ -80,6 +81,7 @@ def select_partitions(
         rho=rho,
         max_items=max_items,
         items_per_user=items_per_user,
+        min_users=min_users,
     )
     key = run_key(seed, insecure_test=insecure_test)
     shown = Progress(show=progress)

@@ -14,6 +14,10 @@ Proof. The m − 1 largest of more numbers add up to no less, so R grows by at m
 the m − 1 largest, it takes the place of the (m−1)th largest b ≤ a, which now counts: R grows by b,
 or by nothing if there were fewer than m − 1. Otherwise R grows by a. ∎
 
+Nothing is lost beyond that: of all functions for which the lemma holds, and which are 0 for fewer
+than m holders, R is the largest. For let the holders with the n − m + 1 smallest contributions
+leave one by one: each takes at most what they give, and 0 is left.
+
 So R is a whole number of the units in which contributions are given, and what one user changes is,
 item by item, at most what that user gives: the L2 norm stays at most 1, on the same lattice.
 
