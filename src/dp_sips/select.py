@@ -2,14 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 from dp_sips.engines import find_engine
 from dp_sips.engines.base import Engine
 from dp_sips.errors import UsageError
+from dp_sips.known import known_blocks
 from dp_sips.mechanisms import Mechanism
 from dp_sips.plan import Plan
 from dp_sips.plan import plan as make_plan
+from dp_sips.privacy.arrays import Blocks
 from dp_sips.privacy.contributions import Contributions
 from dp_sips.privacy.noise import Key, Purpose
 from dp_sips.progress import Progress
@@ -32,6 +35,7 @@ def select_partitions(
     rho: float | None = None,
     max_items: int | None = None,
     items_per_user: float | None = None,
+    public_items: Any = None,
     min_users: int = 1,
     mechanism: str | Mechanism = "auto",
     engine: str | Engine = "auto",
@@ -57,6 +61,10 @@ def select_partitions(
         max_items: Δ0, how many items of a user count; each mechanism has its default.
         items_per_user: Roughly how many items a person has, if that is public: "auto" then needs no
             look at the data. It must not come from the data that is protected.
+        public_items: Items that are public already: a list, a table with the item columns, a file,
+            or an earlier `Selection` or `Counts`. They use up nothing of what a user can give, and
+            the release has the new ones only.
+        min_users: How many users must hold an item: nothing that fewer hold is ever released.
         mechanism: "auto" for the recommended one, another name such as "sips", or a mechanism with
             its own parameters.
         engine: "auto", "memory", "spark", "reference", or an engine with its own options.
@@ -89,12 +97,20 @@ def select_partitions(
     refuse_turns(plan, runner)
     source = open_source(runner.read(data), user=user, item=item, nulls=nulls, types=types)
 
-    with closing(runner.load(source, plan.bounds, key, shown)) as contributions:
+    known = known_blocks("public_items", public_items, source, key)
+
+    bounds = replace(plan.bounds, without=known)
+    with closing(runner.load(source, bounds, key, shown)) as contributions:
         plan = run_rounds(plan, contributions, key, shown)
         released = sorted_items(contributions.released(), source.item_schema)
 
-    facts = {"nulls": nulls, "items": source.describe(released)}
+    facts = {"nulls": nulls, "items": source.describe(released), **public_facts(known)}
     return Selection(source.restore(released), plan, not key.is_test, facts)
+
+
+def public_facts(known: Blocks) -> dict[str, Any]:
+    """Return how many items were public already, for the certificate."""
+    return {"public_items": len(known)} if len(known) else {}
 
 
 def run_rounds(plan: Plan, contributions: Contributions, key: Key, shown: Progress) -> Plan:

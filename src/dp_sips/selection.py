@@ -53,6 +53,7 @@ class Selection:
             "mechanism": {"name": self.plan.mechanism.name, **_parameters(self.plan)},
             **({"chosen_by": self.plan.chosen_by} if self.plan.chosen_by else {}),
             "max_items": self.plan.max_items,
+            "min_users": self.plan.min_users,
             "rounds": self.plan.table(),
             **self._facts,
         }

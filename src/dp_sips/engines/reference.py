@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from dp_sips.engines.base import Engine
+from dp_sips.engines.block_sets import NO_BLOCKS
 from dp_sips.engines.encoding import (
     PublicCounts,
     item_blocks,
@@ -73,12 +74,17 @@ class ReferenceEngine(Engine):
                 words[item] = int(item_words[row])
                 people[user] = user_blocks[row]
         most = bounds.max_items if bounds.once else None
+        known = {block.tobytes() for block in (NO_BLOCKS if bounds.without is None else bounds.without)}
+        public_items = {item for item, block in blocks.items() if block.tobytes() in known}
         users = list(people)
         people_blocks = np.array(list(people.values()), dtype=np.uint64).reshape(-1, 2)
         order = bounding.turns(key, people_blocks)
         turns = [users[n] for n in order]
         user_words = bounding.user_words(key, people_blocks)[order]
         sets = [sorted(ranks[user], key=ranks[user].__getitem__) for user in turns]
+        for counts in times.values():
+            for item in public_items:
+                counts.pop(item, None)
         repeats = [times[user] for user in turns]
         return ReferenceContributions(
             sets,
@@ -88,6 +94,7 @@ class ReferenceEngine(Engine):
             words=words,
             user_words=user_words,
             public=public,
+            without=public_items,
             most=most,
         )
 
@@ -121,10 +128,12 @@ class ReferenceContributions(Contributions):
         words: dict[Item, int] | None = None,
         user_words: Words | None = None,
         public: PublicCounts | None = None,
+        without: Iterable[Item] = (),
         most: int | None = None,
     ) -> None:
-        self._whole = sets
-        self._sets = [items[:most] for items in sets]
+        self._whole = self._sets = sets
+        self._discard(without)
+        self._sets = [items[:most] for items in self._sets]
         self._times = times
         self._blocks = blocks
         self._words = words or {}
@@ -270,7 +279,8 @@ class ReferenceContributions(Contributions):
 
     def measure_users(self, measure: Measure) -> int:
         """Return the sum over the users' sets, by their sizes."""
-        return int(measure(np.array([len(items) for items in self._sets], dtype=np.int64)).sum())
+        sizes = [len(items) for items in self._sets if items]
+        return int(measure(np.array(sizes, dtype=np.int64)).sum())
 
     def measure_items(self, weights: dict[Item, int], measure: Measure) -> int:
         """Return the sum over the items, by their weights."""

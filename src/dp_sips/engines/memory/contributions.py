@@ -53,13 +53,14 @@ class MemoryContributions(Contributions):
         users: Column,
         items: Column,
         *,
+        whole: UserSets,
         schema: pa.Schema,
         key: Key,
         pool: ThreadPoolExecutor,
         threads: int,
         public: PublicCounts | None,
     ) -> None:
-        self._sets = self._whole = sets
+        self._sets, self._whole = sets, whole
         self._users = users
         self._items = items
         self._schema = schema
@@ -102,7 +103,7 @@ class MemoryContributions(Contributions):
     def truncate(self, max_items: int, *, keep_whole: bool = False) -> None:
         """Keep only the first `max_items` items of each user; whole sets stay where asked for."""
         items, ends = self._sets.items, self._sets.ends
-        if keep_whole:  # rounds write over what they have
+        if keep_whole and self._whole is self._sets:  # rounds write over what they have
             check_room(items.nbytes)
             items = items.copy()
         sizes = np.minimum(np.diff(ends, prepend=np.uint64(0)), np.uint64(max_items))

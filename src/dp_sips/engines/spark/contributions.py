@@ -134,6 +134,7 @@ class SparkContributions(Contributions):
         self._source = source
         self._key = key
         self._cut_to = bounds.max_items if bounds.once else None
+        self._known = BlockSet.of(NO_BLOCKS if bounds.without is None else bounds.without)
         self._turns = turns
         self._public = public
         self._broadcast_items = broadcast_items
@@ -158,7 +159,7 @@ class SparkContributions(Contributions):
 
     def lay_out(self) -> None:
         """Read the source: one shuffle by user."""
-        encode = EncodeRows(self._reader, self._key, self._labels, self._cut_to)
+        encode = EncodeRows(self._reader, self._key, self._labels, self._cut_to, self._known)
         self._shuffle_by_user(self._frame, encode)
 
     def _shuffle_by_user(self, frame: DataFrame, encode: Callable[[Any], Any]) -> None:
