@@ -39,11 +39,13 @@ if TYPE_CHECKING:
     from dp_sips.count import count_users
     from dp_sips.engines.memory import MemoryEngine
     from dp_sips.select import select_partitions
+    from dp_sips.sources.csv_files import CsvFiles
     from dp_sips.tokens import write_tokens
 
 __all__ = [
     "Budget",
     "Counts",
+    "CsvFiles",
     "Cumulative",
     "DpSipsError",
     "Dpsu",
@@ -73,6 +75,7 @@ __all__ = [
 
 # These bring Arrow and the compiled loops, which a plan does not need.
 _ON_USE = {
+    "CsvFiles": "dp_sips.sources.csv_files",
     "MemoryEngine": "dp_sips.engines.memory",
     "count_users": "dp_sips.count",
     "select_partitions": "dp_sips.select",

@@ -1,11 +1,17 @@
-"""Progress bars on stderr, when somebody is there to see them."""
+"""Progress: bars on stderr, when somebody is there to see them, and lines in the log.
 
+Log records go to the logger "dp_sips", at the level INFO: which step begins and ends. They carry
+nothing about the data, as logs are kept and passed on.
+"""
+
+import logging
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
+_LOG: Final = logging.getLogger("dp_sips")
 
 
 class Progress:
@@ -21,7 +27,17 @@ class Progress:
 
     @contextmanager
     def bar(self, what: str, total: int | None, unit: str = "row") -> Iterator["Bar"]:
-        """Show a bar while the block runs; advance it by calling what is yielded."""
+        """Show a bar while the block runs; advance it by calling what is yielded.
+
+        Public: `what`, which is logged.
+        """
+        _LOG.info("%s: begin", what)
+        with self._bar(what, total, unit) as bar:
+            yield bar
+        _LOG.info("%s: done", what)
+
+    @contextmanager
+    def _bar(self, what: str, total: int | None, unit: str) -> Iterator["Bar"]:
         if not self.show:
             yield Bar(None)
             return
@@ -40,9 +56,10 @@ class Progress:
     def steps(self, what: str, steps: Iterable[T], total: int) -> Iterator[T]:
         """Go through `steps` with a bar."""
         with self.bar(what, total, unit="step") as bar:
-            for step in steps:
+            for number, step in enumerate(steps, start=1):
                 yield step
                 bar(1)
+                _LOG.info("%s: %d of %d done", what, number, total)
 
 
 class Bar:

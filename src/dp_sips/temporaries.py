@@ -12,10 +12,10 @@ _NAMED: Final[set[Path]] = set()
 _COUNT: Final = itertools.count()
 
 
-def temporary_path(folder: Path) -> Path:
+def temporary_path(folder: Path, suffix: str = ".tmp") -> Path:
     """Return a name that nobody uses, and remember it until it is discarded."""
     # A leading dot: anyone who lists the folder meanwhile does not see it.
-    path = folder / f".dp-sips-{os.getpid()}-{time.time_ns():x}-{next(_COUNT)}.tmp"
+    path = folder / f".dp-sips-{os.getpid()}-{time.time_ns():x}-{next(_COUNT)}{suffix}"
     _NAMED.add(path)
     return path
 

@@ -157,8 +157,8 @@ class TestHistogram:
         [
             ("item\njam\n", ("count", "public.csv")),
             ("word,count\njam,1\n", ("item", "public.csv")),
-            ("item,count\njam,x\n", ("'count'", "not a int64")),
-            ("item,count\njam,1.5\n", ("'count'", "not a int64")),
+            ("item,count\njam,x\n", ("'count'", "not of the type int64")),
+            ("item,count\njam,1.5\n", ("'count'", "not of the type int64")),
             ("item,count\njam,-1\n", ("whole number from 0 to", "-1", "jam")),
             ("item,count\njam,\ntea,3\n", ("null",)),
         ],

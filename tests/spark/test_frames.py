@@ -163,6 +163,24 @@ def test_csv_has_the_quotes_of_the_memory_engine(paths: Any, spark: Any, tmp_pat
     assert released[0] == released[1] == ["a,b", "ends in \\", 'say "hi"', "two\nlines"]
 
 
+def test_csv_that_is_not_as_usual(spark: Any, tmp_path: Any) -> None:
+    from dp_sips import CsvFiles
+
+    del spark
+
+    rows = "".join(f"{user}|{item}\n" for user in range(300) for item in ("thé", f"own {user}"))
+    (tmp_path / "rows.txt").write_text(rows, encoding="latin-1")
+    unusual = {"delimiter": "|", "header": False}
+    files = CsvFiles(str(tmp_path / "rows.txt"), encoding="latin-1", **unusual)
+    release = select_partitions(files, user="1", item="2", engine="spark", **TEST)
+    assert release.items["2"].to_pylist() == ["thé"]
+    with pytest.raises(UsageError, match="Spark reads CSV in utf-8"):
+        select_partitions(
+            CsvFiles(str(tmp_path / "rows.txt"), encoding="cp1252", **unusual),
+            user="1", item="2", engine="spark", **TEST,
+        )  # fmt: skip
+
+
 def test_csv_files_with_other_headers_are_refused(spark: Any, tmp_path: Any) -> None:
     """Spark would take users for items, and items for users."""
     del spark

@@ -1,9 +1,13 @@
 """dp-sips count: about how many users hold each item, of a selection or of given keys."""
 
 import argparse
+from dataclasses import asdict
 
+from dp_sips.cli.dialect import data
+from dp_sips.cli.dry_run import say_what_would_happen
 from dp_sips.cli.flags import add_mechanism, add_privacy, mechanism, types
 from dp_sips.cli.parser import Parser
+from dp_sips.cli.piped import inputs
 from dp_sips.cli.select import (
     add_engine,
     add_histogram,
@@ -19,7 +23,15 @@ from dp_sips.cli.streams import say
 from dp_sips.cli.summary import summary
 from dp_sips.count import count_users
 from dp_sips.counts import Counts
-from dp_sips.mechanisms.counting import DEFAULT_MAX_ITEMS
+from dp_sips.mechanisms import Mechanism
+from dp_sips.mechanisms.counting import (
+    DEFAULT_MAX_ITEMS,
+    DEFAULT_SHARE,
+    GivenKeys,
+    check_share,
+    selection_part,
+)
+from dp_sips.plan import Plan, asked_for, plan
 
 _EXAMPLES = """\
 Items and their numbers of users go to stdout as CSV, or to a file, as in dp-sips select. The
@@ -56,10 +68,18 @@ def configure(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Check everything that needs no data, select, count, and write."""
     check_words(args)
+    with inputs(args.input) as args.input:
+        _count(args)
+
+
+def _count(args: argparse.Namespace) -> None:
     check_outputs(args, columns=len(args.item) + 1, keys=args.keys)
     chosen = mechanism(args.mechanism, args, histogram=histogram(args))
+    if args.dry_run:
+        say_what_would_happen(args, _plan(args, chosen))
+        return
     counts = count_users(
-        args.input,
+        data(args),
         user=args.user,
         item=args.item,
         epsilon=args.epsilon,
@@ -82,6 +102,18 @@ def run(args: argparse.Namespace) -> None:
     write_release("counts", counts.table, counts.selection, args)
     if not args.quiet:
         say("\n".join((summary(counts.selection, args.output), _noise(counts))))
+
+
+def _plan(args: argparse.Namespace, chosen: str | Mechanism) -> Plan:
+    """Return how the items would be selected, or that they are given."""
+    asked = asked_for(args.epsilon, args.delta, args.rho)
+    share = DEFAULT_SHARE if args.share is None else check_share(args.share)
+    return plan(
+        chosen if args.keys is None else GivenKeys(),
+        **asdict(asked if args.keys else selection_part(asked, share)),
+        max_items=args.selection_max_items,
+        items_per_user=args.items_per_user if chosen == "auto" else None,
+    )
 
 
 def _add_counts(parser: Parser) -> None:

@@ -78,13 +78,13 @@ def command_parser(name: str) -> Parser:
 
 def parse(parser: Parser, words: list[str]) -> argparse.Namespace:
     """Parse the words after a command; of an unknown flag, say which one is meant."""
-    joined = list(_joined(words))
-    args, unknown = parser.parse_known_args(joined)
+    typed = list(joined(words))
+    args, unknown = parser.parse_known_args(typed)
     for word in unknown:
         if word.startswith("-"):
             raise UsageError(_unknown_flag(word.split("=")[0], parser))
     if unknown:
-        raise UsageError(_unexpected(unknown[0], joined, parser))
+        raise UsageError(_unexpected(unknown[0], typed, parser))
     return args
 
 
@@ -100,14 +100,14 @@ def _unexpected(word: str, words: list[str], parser: Parser) -> str:
     return f"unexpected {word!r}: give such words together, before the flags"
 
 
-def _joined(words: list[str]) -> Iterator[str]:
+def joined(words: list[str]) -> Iterator[str]:
     """Write a flag and a negative number as one word: argparse takes -1e-5 for a flag."""
-    joined = False
+    done = False
     for word, following in pairwise([*words, ""]):
-        if joined:
-            joined = False
+        if done:
+            done = False
         elif word.startswith("--") and "=" not in word and _is_negative(following):
-            joined = True
+            done = True
             yield f"{word}={following}"
         else:
             yield word

@@ -10,6 +10,8 @@ import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
 
+from dp_sips.cli.config import with_config
+from dp_sips.cli.general import add_general, log_at
 from dp_sips.cli.parser import COMMANDS, READS_DATA, command_parser, parse, top_parser
 from dp_sips.cli.signals import (
     ignore_signals,
@@ -88,7 +90,9 @@ def _run(argv: list[str], ready: Callable[[], None]) -> int:
             command = import_module(f"dp_sips.cli.{name}")
             parser = command_parser(name)
             command.configure(parser)
-            args = parse(parser, words)
+            add_general(parser)
+            args = parse(parser, with_config(parser, words))
+            log_at(args.log_level)
             # Not before: interrupted imports end in anything, and there is nothing to clean up yet.
             ready()
             command.run(args)

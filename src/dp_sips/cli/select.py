@@ -4,9 +4,12 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from dp_sips.cli.dialect import add_dialect, data, dialect
+from dp_sips.cli.dry_run import say_what_would_happen
 from dp_sips.cli.flags import add_mechanism, add_privacy, add_types, mechanism, types
 from dp_sips.cli.histogram import read_histogram
 from dp_sips.cli.parser import Parser
+from dp_sips.cli.piped import inputs
 from dp_sips.cli.signals import end_at_signals
 from dp_sips.cli.streams import emit_json, say, stdout
 from dp_sips.cli.summary import summary
@@ -22,11 +25,13 @@ from dp_sips.formats import (
     without_formulas,
     write_table,
 )
+from dp_sips.mechanisms import Mechanism
 from dp_sips.output import Writer, check_output, write_files
+from dp_sips.plan import Plan, plan
 from dp_sips.select import select_partitions
 from dp_sips.selection import Selection
 from dp_sips.sources import open_source
-from dp_sips.sources.finding import find_files
+from dp_sips.sources.finding import find_any_files, find_files
 
 _EXAMPLES = """\
 Items go to stdout as CSV, or to a file. Its suffix tells the format: .parquet, .arrow
@@ -58,10 +63,18 @@ def configure(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Check everything that needs no data, select, and write."""
     check_words(args)
+    with inputs(args.input) as args.input:
+        _select(args)
+
+
+def _select(args: argparse.Namespace) -> None:
     check_outputs(args, columns=len(args.item))
     chosen = mechanism(args.mechanism, args, histogram=histogram(args))
+    if args.dry_run:
+        say_what_would_happen(args, _plan(args, chosen))
+        return
     selection = select_partitions(
-        args.input,
+        data(args),
         user=args.user,
         item=args.item,
         epsilon=args.epsilon,
@@ -82,12 +95,23 @@ def run(args: argparse.Namespace) -> None:
         say(summary(selection, args.output))
 
 
+def _plan(args: argparse.Namespace, chosen: str | Mechanism) -> Plan:
+    return plan(
+        chosen,
+        epsilon=args.epsilon,
+        delta=args.delta,
+        rho=args.rho,
+        max_items=args.max_items,
+        items_per_user=args.items_per_user if chosen == "auto" else None,
+    )
+
+
 def add_input(parser: Parser) -> None:
     """Add what is read, and how."""
     group = parser.add_argument_group("data")
     group.add_argument(
         "input", nargs="*", metavar="INPUT", help="Parquet, CSV, JSON lines or Arrow: files, "
-        "folders or quoted globs"
+        "folders or quoted globs; - for standard input"
     )  # fmt: skip
     group.add_argument("--user", metavar="COLUMN", help="whose row it is: the one protected")
     group.add_argument(
@@ -103,6 +127,7 @@ def add_input(parser: Parser) -> None:
         help="error (default), drop such rows, or group null items as an item of their own",
     )
     add_types(group)
+    add_dialect(group)
 
 
 def add_histogram(parser: Parser) -> None:
@@ -120,8 +145,8 @@ def histogram(args: argparse.Namespace) -> dict[Any, int] | None:
     """Read the public frequencies, if there are any."""
     if args.histogram is None:
         return None
-    data = open_source(args.input, user=args.user, item=args.item, types=types(args))
-    return read_histogram(args.histogram, data)
+    source = open_source(data(args), user=args.user, item=args.item, types=types(args))
+    return read_histogram(args.histogram, source)
 
 
 def add_output(parser: Parser) -> None:
@@ -140,6 +165,11 @@ def add_output(parser: Parser) -> None:
     group.add_argument("--json", action="store_true", help="print items and certificate as JSON")
     group.add_argument("--force", action="store_true", help="replace existing output files")
     group.add_argument("--quiet", action="store_true", help="no progress bars, no summary")
+    group.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="say what would be read and done, and stop: no rows are read, nothing is spent",
+    )
 
 
 def add_engine(parser: Parser) -> None:
@@ -187,9 +217,10 @@ def check_outputs(args: argparse.Namespace, *, columns: int, keys: str | None = 
         stdout()  # or say that it is closed
     places = [*args.input, *filter(None, [keys])]
     local = [place for place in places if "://" not in place]  # s3:// is Spark's to find
-    inputs = find_files(local) if local else []
+    find = find_any_files if dialect(args) else find_files
+    read = find(local) if local else []
     for path in filter(None, (args.output, args.certificate)):
-        check_output(path, overwrite=args.force, inputs=inputs)
+        check_output(path, overwrite=args.force, inputs=read)
     if args.output and args.certificate:
         one, other = (Path(path).resolve() for path in (args.output, args.certificate))
         if one == other:

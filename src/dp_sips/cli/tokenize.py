@@ -2,13 +2,15 @@
 
 import argparse
 
+from dp_sips.cli.dialect import add_dialect, data, dialect
 from dp_sips.cli.flags import add_types, types
 from dp_sips.cli.parser import Parser
+from dp_sips.cli.piped import inputs
 from dp_sips.cli.signals import end_at_signals
 from dp_sips.cli.streams import say
 from dp_sips.errors import UsageError
 from dp_sips.output import check_output
-from dp_sips.sources.finding import find_files
+from dp_sips.sources.finding import find_any_files, find_files
 from dp_sips.text import ngrams
 from dp_sips.tokens import check_tokens_path, write_tokens
 
@@ -30,7 +32,7 @@ def configure(parser: Parser) -> None:
     parser.usage = "dp-sips tokenize INPUT… --user U --text T -o FILE.parquet [--ngrams N] …"
     parser.add_argument(
         "input", nargs="*", metavar="INPUT", help="Parquet, CSV, JSON lines or Arrow: files, "
-        "folders or quoted globs"
+        "folders or quoted globs; - for standard input"
     )  # fmt: skip
     parser.add_argument("--user", metavar="COLUMN", help="whose text it is")
     parser.add_argument("--text", metavar="COLUMN", help="the texts")
@@ -45,6 +47,7 @@ def configure(parser: Parser) -> None:
         help="error (default), drop such rows, or group null texts as a null word",
     )
     add_types(parser)
+    add_dialect(parser)
     parser.add_argument(
         "--processes", type=int, metavar="N", help="cores to use (default: all); same words"
     )
@@ -62,11 +65,17 @@ def run(args: argparse.Namespace) -> None:
     ):
         if not value:
             raise UsageError(fix)
+    with inputs(args.input) as args.input:
+        _tokenize(args)
+
+
+def _tokenize(args: argparse.Namespace) -> None:
     item = ngrams(args.text, args.ngrams, processes=args.processes)
     path = check_tokens_path(args.output)
-    check_output(path, overwrite=args.force, inputs=find_files(args.input))
+    read = (find_any_files if dialect(args) else find_files)(args.input)
+    check_output(path, overwrite=args.force, inputs=read)
     write_tokens(
-        args.input,
+        data(args),
         path,
         user=args.user,
         item=item,

@@ -54,7 +54,7 @@ def as_declared(values: pa.Array, raw: pa.DataType, kind: pa.DataType, where: st
     except pa.ArrowException:
         # Without its cause, which shows the value.
         raise InputError(
-            f"{where} has a value that is not a {kind}: declare another type"
+            f"{where} has a value that is not of the type {kind}: declare another type"
         ) from None
 
 

@@ -13,6 +13,7 @@ import pyarrow.csv as pacsv
 
 from dp_sips.errors import InputError
 from dp_sips.sources.columns import Columns
+from dp_sips.sources.csv_files import Dialect
 from dp_sips.sources.headers import FileHeader
 from dp_sips.sources.utf8 import not_utf8
 
@@ -20,29 +21,32 @@ BLOCK = 1 << 22
 _NOT_UTF8: Final = re.compile(r"In CSV column #(\d+): .*UTF8", re.DOTALL)
 
 
-def read_header(path: Path, columns: Columns) -> FileHeader:
-    """Read the header."""
-    with _plainly(path):
-        header = _header(path)
-    if len(header) == 1 and (other := _other_delimiter(header[0])):
+def read_header(path: Path, columns: Columns, dialect: Dialect) -> FileHeader:
+    """Read the header, or count the columns of the first row where there is none."""
+    with _plainly(path, dialect):
+        header = _header(path, dialect)
+    if len(header) == 1 and dialect.delimiter is None and (other := _other_delimiter(header[0])):
         raise InputError(
             f"the columns of {path} seem to be separated by {other!r}: .csv files have commas, "
-            ".tsv files have tabs; convert it first"
+            f".tsv files have tabs; say delimiter={other!r} of dp_sips.CsvFiles "
+            f"(--delimiter '{other}')"
         )
     names = columns.pick(header, str(path))
     schema = pa.schema([(name, pa.string()) for name in names])
-    return FileHeader(schema, lambda: _read(path, header, schema))
+    return FileHeader(schema, lambda: _read(path, header, schema, dialect))
 
 
-def _read(path: Path, header: list[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _read(
+    path: Path, header: list[str], schema: pa.Schema, dialect: Dialect
+) -> Iterator[pa.RecordBatch]:
     """Read all rows; the last one must be the one that was put there."""
     mark = f"{time.time_ns():x}"
-    end = _delimiter(path).join(mark if name == schema.names[0] else "" for name in header)
+    end = dialect.separator(path).join(mark if name == schema.names[0] else "" for name in header)
     last = None
     with (
-        _plainly(path, header),
-        _WithEnd(path, f"\n{end}\n".encode()) as stream,
-        _open(path, stream, schema) as reader,
+        _plainly(path, dialect, header),
+        _WithEnd(_stream(path, dialect), f"\n{end}\n".encode()) as stream,
+        _open(path, stream, dialect, schema, header) as reader,
     ):
         for batch in reader:
             if batch.num_rows:
@@ -57,8 +61,8 @@ def _read(path: Path, header: list[str], schema: pa.Schema) -> Iterator[pa.Recor
 class _WithEnd(io.RawIOBase):
     """A file with a last row of our own: inside an open quote, it does not come back as a row."""
 
-    def __init__(self, path: Path, end: bytes) -> None:
-        self._stream = _stream(path)
+    def __init__(self, stream: Any, end: bytes) -> None:
+        self._stream = stream
         self._end = end
 
     def readable(self) -> bool:
@@ -73,24 +77,38 @@ class _WithEnd(io.RawIOBase):
         return found
 
 
-def _header(path: Path) -> list[str]:
-    """Return the names in the first row; Arrow reads no further."""
-    with _stream(path) as stream:
+def _header(path: Path, dialect: Dialect) -> list[str]:
+    """Return the names in the first row, or numbers for its fields; Arrow reads no further."""
+    with _stream(path, dialect) as stream:
         first = pa.BufferReader(stream.read(BLOCK) + b"\n")
-    names: list[str] = _open(path, first, None).schema.names
-    return names
+    names: list[str] = _open(path, first, dialect).schema.names
+    return names if dialect.header else dialect.names(len(names))
 
 
-def _stream(path: Path) -> Any:
-    return pa.input_stream(str(path), compression="detect")
+def _stream(path: Path, dialect: Dialect) -> Any:
+    stream = pa.input_stream(str(path), compression="detect")
+    if dialect.is_utf8:
+        return stream
+    return pa.transcoding_input_stream(stream, dialect.encoding, "utf-8")
 
 
-def _open(path: Path, stream: Any, schema: pa.Schema | None) -> pacsv.CSVStreamingReader:
+def _open(
+    path: Path,
+    stream: Any,
+    dialect: Dialect,
+    schema: pa.Schema | None = None,
+    header: Sequence[str] = (),
+) -> pacsv.CSVStreamingReader:
     """Read an empty field as null, a quoted empty field as the empty text."""
+    names = {} if dialect.header else {"column_names": header or None}
     return pacsv.open_csv(
         stream,
-        read_options=pacsv.ReadOptions(block_size=BLOCK),
-        parse_options=pacsv.ParseOptions(delimiter=_delimiter(path), newlines_in_values=True),
+        read_options=pacsv.ReadOptions(
+            block_size=BLOCK, autogenerate_column_names=not (dialect.header or header), **names
+        ),
+        parse_options=pacsv.ParseOptions(
+            delimiter=dialect.separator(path), newlines_in_values=True
+        ),
         convert_options=pacsv.ConvertOptions(
             include_columns=schema.names if schema else [],
             column_types=schema,
@@ -106,25 +124,30 @@ def _other_delimiter(header: str) -> str | None:
     return next((mark for mark in ";|\t," if mark in header), None)
 
 
-def _delimiter(path: Path) -> str:
-    return "\t" if ".tsv" in (suffix.lower() for suffix in path.suffixes[-2:]) else ","
-
-
 @contextmanager
-def _plainly(path: Path, header: Sequence[str] = ()) -> Iterator[None]:
+def _plainly(path: Path, dialect: Dialect, header: Sequence[str] = ()) -> Iterator[None]:
     """Say what Arrow says, without the value or the row that it shows."""
     try:
         yield
+    except UnicodeError:
+        raise InputError(
+            f"{path} has text that is not {dialect.encoding}: name its encoding, as "
+            "--encoding latin-1, or convert it first"
+        ) from None
     except pa.ArrowInvalid as error:
-        raise InputError(_said(path, header, str(error))) from None
+        raise InputError(_said(path, dialect, header, str(error))) from None
 
 
-def _said(path: Path, header: Sequence[str], message: str) -> str:
+def _said(path: Path, dialect: Dialect, header: Sequence[str], message: str) -> str:
     if "straddl" in message:
         return f"{path} has a row of more than {BLOCK >> 20} MB: is a quote left open?"
     if found := _NOT_UTF8.match(message):
-        return not_utf8(header[int(found[1])], str(path))
+        column = header[int(found[1])]
+        return f"{not_utf8(column, str(path))}, or name its encoding, as --encoding latin-1"
+    mark = {"\t": "a tab", ",": "a comma"}
+    separator = dialect.separator(path)
     return (
-        f"{path} cannot be read: a row has more or fewer fields than the header; is the delimiter "
-        f"{'a tab' if _delimiter(path) != ',' else 'a comma'}?"
+        f"{path} cannot be read: a row has more or fewer fields than the "
+        f"{'header' if dialect.header else 'first'}; is the delimiter "
+        f"{mark.get(separator, repr(separator))}?"
     )

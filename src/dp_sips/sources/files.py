@@ -11,17 +11,45 @@ from dp_sips.errors import InputError
 from dp_sips.sources import delimited, ipc, json_lines, parquet
 from dp_sips.sources.base import Feed, Part, reading
 from dp_sips.sources.columns import Columns
-from dp_sips.sources.finding import find_files, kind_of
+from dp_sips.sources.csv_files import CsvFiles, Dialect
+from dp_sips.sources.finding import find_any_files, find_files, kind_of
 from dp_sips.sources.headers import FileHeader
 from dp_sips.sources.types import is_list, typed_table
 from dp_sips.sources.values import AnyKind
 
 _MAY_BE_EMPTY = {"csv", "tsv"}
+_USUAL = Dialect()
 
 
 def open_files(places: Iterable[str | os.PathLike[str]], columns: Columns) -> Feed:
     """Read the header of every file before the first row."""
-    headers = {path: _read_header(path, columns) for path in _with_columns(find_files(places))}
+    return _feed(
+        {path: _read_header(path, columns) for path in _with_columns(find_files(places))}, columns
+    )
+
+
+def open_csv_files(files: CsvFiles, columns: Columns) -> Feed:
+    """Read files of any suffix as delimited text."""
+    paths = find_any_files(files.places)
+    full = [path for path in paths if not _is_empty(path)]
+    if not full and files.header:
+        raise InputError(f"{_label(paths)} has no header: 0 bytes")
+    headers = {path: _delimited(path, columns, files) for path in full}
+    return _feed(headers or {paths[0]: _no_rows(columns, str(paths[0]))}, columns)
+
+
+def _delimited(path: Path, columns: Columns, dialect: Dialect) -> FileHeader:
+    with reading(str(path)):
+        return delimited.read_header(path, columns, dialect)
+
+
+def _no_rows(columns: Columns, label: str) -> FileHeader:
+    """Return the columns that are named: a file without a header and without rows has any."""
+    names = columns.pick([columns.user, *columns.items], label)
+    return FileHeader(pa.schema([(name, pa.string()) for name in names]), list)
+
+
+def _feed(headers: dict[Path, FileHeader], columns: Columns) -> Feed:
     schema = _agreed({path: header.schema for path, header in headers.items()}, columns.types)
     parts = (Part(str(path), header.read, header.schema) for path, header in headers.items())
     counts = [header.rows for header in headers.values()]
@@ -57,7 +85,7 @@ def _read_header(path: Path, columns: Columns) -> FileHeader:
             case "json":
                 return json_lines.read_header(path, columns)
             case _:
-                return delimited.read_header(path, columns)
+                return delimited.read_header(path, columns, _USUAL)
 
 
 def _agreed(schemas: dict[Path, pa.Schema], types: Mapping[str, pa.DataType]) -> pa.Schema:

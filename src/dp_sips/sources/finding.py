@@ -2,7 +2,7 @@
 
 import glob
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -38,8 +38,17 @@ def kind_of(path: Path) -> str | None:
 
 def find_files(places: Iterable[str | os.PathLike[str]]) -> list[Path]:
     """Return every data file that the paths, globs and folders name, each once, by name."""
+    return _find(places, _known)
+
+
+def find_any_files(places: Iterable[str | os.PathLike[str]]) -> list[Path]:
+    """Return files of any suffix where they are named one by one, else data files."""
+    return _find(places, lambda path: path)
+
+
+def _find(places: Iterable[str | os.PathLike[str]], named: Callable[[Path], Path]) -> list[Path]:
     try:
-        found = {path for place in places for path in _expand(os.fspath(place))}
+        found = {path for place in places for path in _expand(os.fspath(place), named)}
         dangling = next((path for path in found if not path.exists()), None)
     except OSError as error:
         _raise(error)
@@ -50,7 +59,7 @@ def find_files(places: Iterable[str | os.PathLike[str]]) -> list[Path]:
     return sorted(found, key=str)
 
 
-def _expand(place: str) -> Iterator[Path]:
+def _expand(place: str, named: Callable[[Path], Path]) -> Iterator[Path]:
     if not isinstance(place, str):
         raise UsageError(f"a path must be text, got {place!r}")
     if not place:
@@ -61,7 +70,7 @@ def _expand(place: str) -> Iterator[Path]:
     if path.is_dir():
         yield from _in_folder(path)
     elif path.exists():
-        yield _known(path)
+        yield named(path)
     elif glob.has_magic(place):
         yield from _matching(str(path))
     else:

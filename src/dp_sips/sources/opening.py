@@ -12,8 +12,9 @@ from dp_sips.progress import Progress
 from dp_sips.sources.arrow_tables import open_stream, open_table
 from dp_sips.sources.base import Feed, Source
 from dp_sips.sources.columns import Columns
+from dp_sips.sources.csv_files import CsvFiles
 from dp_sips.sources.declared import check_casts
-from dp_sips.sources.files import open_files
+from dp_sips.sources.files import open_csv_files, open_files
 from dp_sips.sources.python_pairs import open_columns, open_pairs
 from dp_sips.sources.texts import tokenized
 from dp_sips.sources.types import check_types
@@ -78,6 +79,8 @@ def open_source(
 def _open_paths(data: Any, columns: Columns) -> Feed | None:
     if isinstance(data, (str, os.PathLike)):
         return open_files([data], columns)
+    if isinstance(data, CsvFiles):
+        return open_csv_files(data, columns)
     # Without column names a list of strings is a list of pairs gone wrong, not of paths.
     if isinstance(data, (list, tuple)) and columns.given and _all_paths(data):
         return open_files(data, columns)

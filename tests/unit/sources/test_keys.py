@@ -100,8 +100,8 @@ def test_an_empty_list_has_the_types_of_items() -> None:
     [
         (pa.table({"k": [1]}), "no column 'i'"),
         (pa.table({"i": [[1]]}), "holds lists, not keys"),
-        (pa.table({"i": ["three"]}), "is not a int64"),
-        (["three"], "is not a int64"),
+        (pa.table({"i": ["three"]}), "is not of the type int64"),
+        (["three"], "is not of the type int64"),
         ([1.5], "floats"),
     ],
 )

@@ -12,17 +12,28 @@ from pyspark.sql import DataFrame, SparkSession
 from dp_sips.engines.encoding import plain_type
 from dp_sips.engines.spark.session import JAVA_ERRORS, condition, find_session
 from dp_sips.engines.spark.wire import payloads_of, to_ipc
-from dp_sips.errors import InputError
+from dp_sips.errors import InputError, UsageError
 from dp_sips.sources.base import Feed, Part, Source, Unpack
-from dp_sips.sources.finding import find_files, kind_of
+from dp_sips.sources.csv_files import CsvFiles, Dialect
+from dp_sips.sources.finding import find_any_files, find_files, kind_of
 from dp_sips.sources.spark_frames import SparkFiles
 
 _BATCH_SIZE: Final = 1 << 18
 """Rows that are read at a time."""
 
+_CHARSETS: Final = {
+    "utf-8": "UTF-8",
+    "ascii": "US-ASCII",
+    "iso8859-1": "ISO-8859-1",
+    "utf-16": "UTF-16",
+    "utf-32": "UTF-32",
+}
+
 
 def are_paths(data: Any) -> bool:
     """Whether these are paths, and not a table or pairs."""
+    if isinstance(data, CsvFiles):
+        return True
     paths = data if isinstance(data, (list, tuple)) and data else [data]
     return all(isinstance(path, (str, os.PathLike)) for path in paths)
 
@@ -33,25 +44,37 @@ def read_files(data: Any, start: Callable[[], SparkSession]) -> Any:
     Workers read them from their own disks or storage, not through the driver. Spark itself finds
     paths with a scheme, such as s3://.
     """
-    paths = _find_paths(data if isinstance(data, (list, tuple)) else [data])
+    if isinstance(data, CsvFiles):
+        paths = _find_paths(data.places, find_any_files)
+        return _as_spark_files(paths, lambda: _read_csv(start(), paths, data))
+    paths = _find_paths(data if isinstance(data, (list, tuple)) else [data], find_files)
     kinds = {kind_of(Path(path)) for path in paths}
     if kinds == {"ipc"}:
         return data
     if len(kinds) > 1:
         listed = ", ".join(sorted(str(kind) for kind in kinds))
         raise InputError(f"Spark reads files of one kind at a time, got {listed}")
+    kind = kinds.pop()
+    return _as_spark_files(paths, lambda: _read(start(), kind, paths), lines=kind == "json")
+
+
+def _as_spark_files(
+    paths: list[str], read: Callable[[], DataFrame], *, lines: bool = False
+) -> SparkFiles:
     label = paths[0] if len(paths) == 1 else f"{len(paths)} files from {paths[0]} on"
     try:
-        kind = kinds.pop()
-        return SparkFiles(_read(start(), kind, paths), label, lines=kind == "json")
+        return SparkFiles(read(), label, lines)
     except JAVA_ERRORS as error:
         raise InputError(f"{label} cannot be read: {condition(error)}") from None
 
 
-def _find_paths(paths: Sequence[str | os.PathLike[str]]) -> list[str]:
+def _find_paths(
+    paths: Sequence[str | os.PathLike[str]],
+    find: Callable[[list[str | os.PathLike[str]]], list[Path]],
+) -> list[str]:
     remote = [str(path) for path in paths if "://" in str(path)]
     local = [path for path in paths if "://" not in str(path)]
-    return remote + ([str(path.absolute()) for path in find_files(local)] if local else [])
+    return remote + ([str(path.absolute()) for path in find(local)] if local else [])
 
 
 def _read(spark: SparkSession, kind: str | None, paths: list[str]) -> DataFrame:
@@ -62,16 +85,32 @@ def _read(spark: SparkSession, kind: str | None, paths: list[str]) -> DataFrame:
     if kind == "json":
         return spark.read.text(paths, lineSep="\n")
     if kind in ("csv", "tsv"):
-        return spark.read.csv(
-            paths,
-            sep="\t" if kind == "tsv" else ",",
-            header=True,
-            enforceSchema=False,  # otherwise Spark applies the first file's header to all of them
-            mode="FAILFAST",
-            multiLine=True,
-            escape='"',
-        )
+        return _read_csv(spark, paths, Dialect(delimiter="\t" if kind == "tsv" else ","))
     return spark.read.parquet(*paths)
+
+
+def _charset(dialect: Dialect) -> str:
+    """Return Spark's name of the encoding; it knows a few."""
+    if dialect.codec not in _CHARSETS:
+        raise UsageError(
+            f"Spark reads CSV in {', '.join(_CHARSETS)}, got the encoding {dialect.encoding!r}: "
+            "choose engine='memory', or convert it first"
+        )
+    return _CHARSETS[dialect.codec]
+
+
+def _read_csv(spark: SparkSession, paths: list[str], dialect: Dialect) -> DataFrame:
+    frame = spark.read.csv(
+        paths,
+        sep=dialect.separator(Path(paths[0])),
+        header=dialect.header,
+        encoding=_charset(dialect),
+        enforceSchema=False,  # otherwise Spark applies the first file's header to all of them
+        mode="FAILFAST",
+        multiLine=True,
+        escape='"',
+    )
+    return frame if dialect.header else frame.toDF(*dialect.names(len(frame.columns)))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,66 @@
+"""INPUT from standard input: it is copied to a private temporary file, as some kinds need seeking.
+
+The file is removed at the end, whatever the end is.
+"""
+
+import io
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from dp_sips.errors import DpSipsError, OutputError, UsageError
+from dp_sips.temporaries import create, discard, temporary_path
+
+_STDIN: Final = "-"
+_KINDS: Final = (
+    (b"PAR1", ".parquet"),
+    (b"ARROW1", ".arrow"),
+    (b"{", ".jsonl"),
+    (b"\x1f\x8b", ".csv.gz"),
+)
+
+
+@contextmanager
+def inputs(words: list[str]) -> Iterator[list[str]]:
+    """Yield the paths to read, with a file in the place of -; errors speak of standard input."""
+    if _STDIN not in words:
+        yield words
+        return
+    if words != [_STDIN]:
+        raise UsageError("- is standard input, and comes alone: leave out the other INPUTs")
+    path = _named(_piped().peek(8))
+    try:
+        _copy(path)
+        yield [str(path)]
+    except DpSipsError as error:
+        raise type(error)(str(error).replace(str(path), "standard input")) from error
+    finally:
+        discard(path)
+
+
+def _piped() -> io.BufferedReader:
+    if sys.stdin is None or sys.stdin.isatty():
+        raise UsageError("- is standard input, and nothing is piped into it: name a file")
+    stream: Any = sys.stdin.buffer
+    return stream  # type: ignore[no-any-return]
+
+
+def _named(start: bytes) -> Path:
+    """Tell the kind by the first bytes; what is nothing else is CSV."""
+    suffix = next((suffix for magic, suffix in _KINDS if start.startswith(magic)), ".csv")
+    return temporary_path(Path(tempfile.gettempdir()), suffix)
+
+
+def _copy(path: Path) -> None:
+    try:
+        with create(path) as sink:
+            shutil.copyfileobj(_piped(), sink, 1 << 20)
+    except OSError as error:
+        raise OutputError(
+            f"standard input could not be copied to {path.parent}: {error.strerror}; "
+            "TMPDIR names another folder"
+        ) from error
