@@ -91,6 +91,8 @@ def _count(args: argparse.Namespace) -> None:
         other=args.other,
         selection_max_items=args.selection_max_items,
         items_per_user=args.items_per_user if chosen == "auto" else None,
+        public_items=args.public_items,
+        min_users=args.min_users,
         mechanism=chosen,
         engine=engine(args),
         nulls=args.nulls,
@@ -113,6 +115,7 @@ def _plan(args: argparse.Namespace, chosen: str | Mechanism) -> Plan:
         **asdict(asked if args.keys else selection_part(asked, share)),
         max_items=args.selection_max_items,
         items_per_user=args.items_per_user if chosen == "auto" else None,
+        min_users=args.min_users if args.keys is None else 1,
     )
 
 
