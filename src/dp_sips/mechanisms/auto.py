@@ -67,6 +67,8 @@ from dp_sips.validation import check_positive
 _FEW_ITEMS: Final = 80
 # Up to this many items a person, if the caller says so, matching releases most.
 _SHORT: Final = 8
+# From this min_users on, the votes that do not count cost matching more than long lists cost others.
+_MANY_USERS: Final = 10
 
 _LOOK: Final = 0.02
 """The part of ε that the look spends."""
@@ -416,10 +418,10 @@ def _candidates(
     if max_items == 1:
         return [Single(m), sips]
     if auto.items_per_user is not None:
-        short = auto.items_per_user <= _SHORT
+        short = auto.items_per_user <= _SHORT and m < _MANY_USERS
         return [Matching(min_users=m) if short else cumulative, sips]
     if max_items and max_items < _FEW_ITEMS:
-        short = max_items <= _SHORT
+        short = max_items <= _SHORT and m < _MANY_USERS
         return [Matching(min_users=m) if short else SipsRule(min_users=m), sips]
     return [auto, cumulative, sips]
 
