@@ -142,8 +142,8 @@ class Plan:
         if self.min_users == 1:
             return ""
         return (
-            f"Nothing that fewer than {self.min_users:,} users hold is released, whatever the noise: "
-            f"of what users\ngive to an item, the {self.min_users - 1:,} largest parts do not count."
+            f"Nothing that fewer than {self.min_users:,} users hold is released, whatever the noise:\n"
+            f"of what users give to an item, the {self.min_users - 1:,} largest parts do not count."
         )
 
     def _needs(self) -> str:

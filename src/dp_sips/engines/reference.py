@@ -74,7 +74,9 @@ class ReferenceEngine(Engine):
                 words[item] = int(item_words[row])
                 people[user] = user_blocks[row]
         most = bounds.max_items if bounds.once else None
-        known = {block.tobytes() for block in (NO_BLOCKS if bounds.without is None else bounds.without)}
+        known = {
+            block.tobytes() for block in (NO_BLOCKS if bounds.without is None else bounds.without)
+        }
         public_items = {item for item, block in blocks.items() if block.tobytes() in known}
         users = list(people)
         people_blocks = np.array(list(people.values()), dtype=np.uint64).reshape(-1, 2)

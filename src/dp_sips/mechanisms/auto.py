@@ -67,7 +67,7 @@ from dp_sips.validation import check_positive
 _FEW_ITEMS: Final = 80
 # Up to this many items a person, if the caller says so, matching releases most.
 _SHORT: Final = 8
-# From this min_users on, the votes that do not count cost matching more than long lists cost others.
+# From this min_users on, votes that do not count cost matching more than long lists cost others.
 _MANY_USERS: Final = 10
 
 _LOOK: Final = 0.02
@@ -333,7 +333,7 @@ def _look(asked: EpsilonDelta, max_items: int, min_users: int) -> SizeLook:
         for rest in ((epsilon - spent) * (1 - 2.0**-45) for spent in (whole, early))
         for mechanism in (Matching(min_users=min_users), Cumulative(min_users=min_users))
     )
-    return SizeLook(whole - sampler.loss, sampler, *branches, min_users)
+    return SizeLook(whole - sampler.loss, sampler, *branches, min_users=min_users)
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ a composition of Gaussians whose Σ 1/σ² is at most 2ρ_s y, and now 2ρ more.
 
 in place of the old G, the proof goes on as before: given ξ in E, none of the user's own items is in
 the release, and the further noise is independent of ξ. As a function of y this G is the old one, at
-ρ_s y + ρ: it is convex where ρ_s y + ρ ≤ √(1 + ε²) − 1. (With `min_users`, y = 1, and the argument is
-that of the paragraph before.)
+ρ_s y + ρ: it is convex where ρ_s y + ρ ≤ √(1 + ε²) − 1. (With
+`min_users` above 1, y = 1, and the argument is that of the paragraph before.)
 
 Coins, and whatever else is (ε₀, δ₀)-DP. Such a mechanism is a function of one that tells all with
 probability δ₀, and otherwise answers one question truthfully with odds e^ε₀ : 1 (`PointGuarantee`).

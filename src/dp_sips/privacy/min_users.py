@@ -32,8 +32,9 @@ not released. For ρ-zCDP: in a round, the noise of the t items is independent o
 given that none of the t reaches T, the verdicts on all others are a function of a Gaussian
 mechanism, on either neighbour; and rounds compose, as a round depends on earlier releases alone.
 
-Coins (`release_rule.py`, and `single.py` with one item a user). A table is made for every step v ≤ a on its lattice, and
-d(v) ≤ d(a), v² ≤ a²: the product over a user's items is at least that of whole steps. π(0) = 0.
+Coins (`release_rule.py`, and `single.py` with one item a user). A table is made for every step
+v ≤ a on its lattice, and d(v) ≤ d(a), v² ≤ a²: the good parts of a user's items have at least the
+probability, and at most the divergence, that whole steps would have. π(0) = 0.
 
 Votes (`matching.py`). An additional user raises the votes of one item by 1, and so R = votes less
 m − 1 by 1 or 0, at one item. Votes are not more than holders.

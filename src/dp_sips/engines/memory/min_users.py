@@ -7,6 +7,7 @@ totals, and the first m − 1 who give to an item are those who give most to it.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -51,20 +52,28 @@ class Givers:
         totals = np.zeros(len(self.ends), dtype=np.uint32)
 
         def add(share: tuple[int, int]) -> None:
-            kernels.add_claims(
-                self.items, self.ends, self.claims, self.max_items, totals, *share
-            )
+            kernels.add_claims(self.items, self.ends, self.claims, self.max_items, totals, *share)
 
         for_all(add, cuts(self.ends, threads))
         order, taken = _by_total(totals), np.zeros(len(weights), dtype=np.uint32)
-        given = self.claims, totals, order, self.table, self.step_bits
 
         def take(share: tuple[int, int]) -> None:
-            sets = self.items, self.ends
-            kernels.take_largest(*sets, *given, min_users - 1, taken, weights, *share)
+            kernels.take_largest(
+                self.items,
+                self.ends,
+                self.claims,
+                totals,
+                order,
+                self.table,
+                self.step_bits,
+                min_users - 1,
+                taken,
+                weights,
+                *share,
+            )
 
         edges = np.linspace(0, len(weights), threads + 1).astype(int).tolist()
-        for_all(take, list(zip(edges[:-1], edges[1:], strict=True)))
+        for_all(take, list(pairwise(edges)))
 
 
 def _by_total(totals: NDArray[np.uint32]) -> NDArray[np.uint32]:

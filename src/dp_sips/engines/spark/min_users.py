@@ -61,7 +61,8 @@ def given_by_claim(claims: Integers, sizes: Integers, step_bits: int) -> Weights
     ends, before = np.cumsum(sizes), np.append(0, np.cumsum(claims))
     totals = np.repeat(before[ends] - before[ends - sizes], sizes)
     # A double's square root of an integer below 2⁵², rounded down, is exact.
-    return np.sqrt((claims << 2 * step_bits) // np.maximum(totals, 1)).astype(np.uint64)
+    roots: Weights = np.sqrt((claims << 2 * step_bits) // totals).astype(np.uint64)
+    return roots
 
 
 @dataclass(frozen=True)
