@@ -141,9 +141,10 @@ class Plan:
     def _least(self) -> str:
         if self.min_users == 1:
             return ""
+        m = self.min_users
         return (
-            f"Nothing that fewer than {self.min_users:,} users hold is released, whatever the noise:\n"
-            f"of what users give to an item, the {self.min_users - 1:,} largest parts do not count."
+            f"Nothing that fewer than {m:,} users hold is released, whatever the noise: of what\n"
+            f"users give to an item, the {m - 1:,} largest parts do not count."
         )
 
     def _needs(self) -> str:
