@@ -9,15 +9,15 @@ from typing import Any, Final
 import numpy as np
 
 from dp_sips.errors import UsageError
-from dp_sips.mechanisms import Mechanism, find_mechanism, requiring
+from dp_sips.mechanisms import Mechanism, find_mechanism, min_users_of, requiring
 from dp_sips.mechanisms.auto import recommended
 from dp_sips.mechanisms.base import Asked, EpsilonDelta, Look, RhoDelta
 from dp_sips.mechanisms.chances import binomial
+from dp_sips.mechanisms.min_users import check_min_users
 from dp_sips.privacy.arrays import Floats
 from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.contributions import Contributions
 from dp_sips.privacy.guarantee import Guarantee
-from dp_sips.privacy.min_users import check_min_users
 from dp_sips.privacy.noise import Scrambler
 from dp_sips.validation import check_number, check_whole, refuse_unknown
 
@@ -58,7 +58,7 @@ class Plan:
     @property
     def min_users(self) -> int:
         """How many users must hold an item for it to be released at all."""
-        return getattr(self.mechanism, "min_users", 1)
+        return min_users_of(self.mechanism)
 
     def after_look(self, contributions: Contributions, noise: Scrambler) -> "Plan":
         """Return the plan that a private look at the data chooses; without a look, this plan."""

@@ -39,12 +39,15 @@ ALLOWED: dict[str, set[str]] = {
     "engines": {"errors", "mechanisms", "privacy", "progress", "room", "sources", "validation"},
     "sorting": {"engines", "sources"},
     "counts": {"plan", "privacy", "selection"},
+    "known": {
+        "counts", "engines", "errors", "privacy", "selection", "sorting", "sources",
+    },
     "count": {
-        "counts", "engines", "errors", "mechanisms", "plan", "privacy", "progress", "room",
+        "counts", "engines", "errors", "known", "mechanisms", "plan", "privacy", "progress", "room",
         "select", "selection", "sorting", "sources", "text", "validation",
     },
     "select": {
-        "engines", "errors", "mechanisms", "plan", "privacy", "progress", "room", "selection",
+        "engines", "errors", "known", "mechanisms", "plan", "privacy", "progress", "room", "selection",
         "sorting", "sources", "text", "validation",
     },
     "__init__": {
@@ -155,7 +158,7 @@ class TestImports:
 
     def test_engines_do_not_know_each_other(self) -> None:
         """Spark's workers run the compiled loops of the memory engine, and nothing else of it."""
-        names = ("kernels", "matching", "settling", "weighing")
+        names = ("kernels", "matching", "min_users", "settling", "weighing")
         loops = tuple(f"dp_sips.engines.memory.{name}" for name in names)
         for path, tree in TREES.items():
             for name in imported(tree):

@@ -10,12 +10,13 @@ import pytest
 from dp_sips import InputError, UsageError, count_users, plan, select_partitions
 
 DATA = {"who": [u for u in range(300) for _ in range(3)], "what": ["jam", "rice", "tea"] * 300}
+TABLE = pa.table(DATA)
 HOW: dict[str, Any] = {"user": "who", "item": "what", "epsilon": 4.0, "delta": 1e-9}
 
 
 def new(public: Any, **how: Any) -> list[str]:
-    items = select_partitions(DATA, **HOW, mechanism="sips", public_items=public, **how).items
-    return sorted(item for (item,) in items) if isinstance(items[0], tuple) else sorted(items)
+    made = select_partitions(TABLE, **HOW, mechanism="sips", public_items=public, **how)
+    return [str(item) for item in made.items["what"].to_pylist()]
 
 
 def test_kinds_of_public_items(tmp_path: Path) -> None:

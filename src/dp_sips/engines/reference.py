@@ -18,6 +18,7 @@ from dp_sips.engines.encoding import (
     public_counts,
     value_blocks,
 )
+from dp_sips.mechanisms.min_users import reduced
 from dp_sips.privacy import bounding
 from dp_sips.privacy.arrays import Blocks, Integers, Words
 from dp_sips.privacy.bounding import Bounds
@@ -32,7 +33,6 @@ from dp_sips.privacy.contributions import (
     Signal,
     Split,
 )
-from dp_sips.privacy.min_users import reduced
 from dp_sips.privacy.noise import Key, Purpose
 from dp_sips.privacy.weights import UNIT, UNIT_BITS, WHOLE_CLAIM, claimed_weight, weight
 from dp_sips.progress import Progress

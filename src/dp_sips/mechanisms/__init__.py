@@ -10,12 +10,13 @@
 | `single.py` | the optimal rule for users with one item each |
 | `dpsu.py`, `policy_laplace.py`, `gw.py`, `turns.py` | users in turns; their theorem |
 | `mad.py`, `adaptive.py` | MAD and MAD2R; their theorem |
+| `min_users.py` | nothing that fewer than m users hold: reduced weights and their lemma |
 | `auto.py` | what `mechanism="auto"` chooses |
 | `counting.py`, `joint.py`, `discrete.py` | counts of users; with a selection; their noise |
 | `base.py`, `chances.py`, `coins.py` | the protocol; what several share |
 """
 
-from dataclasses import fields, replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any, Final
 
 from dp_sips.errors import UsageError, did_you_mean
@@ -46,6 +47,7 @@ __all__ = [
     "SipsRule",
     "WeightedGaussian",
     "find_mechanism",
+    "min_users_of",
     "requiring",
 ]
 
@@ -95,5 +97,10 @@ def requiring(mechanism: Mechanism, min_users: int) -> Mechanism:
     return replace(mechanism, min_users=min_users)  # type: ignore[type-var]
 
 
+def min_users_of(mechanism: Mechanism) -> int:
+    """Return how many users must hold an item."""
+    return mechanism.min_users if _has_min_users(mechanism) else 1  # type: ignore[attr-defined]
+
+
 def _has_min_users(mechanism: Any) -> bool:
-    return "min_users" in {field.name for field in fields(mechanism)}
+    return is_dataclass(mechanism) and "min_users" in {field.name for field in fields(mechanism)}

@@ -45,6 +45,7 @@ from dp_sips.errors import UsageError
 from dp_sips.mechanisms.base import Asked, Branch, Design, EpsilonDelta, Mechanism
 from dp_sips.mechanisms.cumulative import Cumulative
 from dp_sips.mechanisms.matching import Matching, MatchingRound
+from dp_sips.mechanisms.min_users import check_min_users
 from dp_sips.mechanisms.single import Single
 from dp_sips.mechanisms.sips import Sips
 from dp_sips.mechanisms.sips_rule import SipsRule
@@ -58,7 +59,6 @@ from dp_sips.privacy.guarantee import (
     SamplerCost,
     zcdp_of_epsilon,
 )
-from dp_sips.privacy.min_users import check_min_users
 from dp_sips.privacy.noise import SAMPLER_ERROR, SAMPLER_TAIL, Scrambler
 from dp_sips.privacy.weights import UNIT
 from dp_sips.validation import check_positive
@@ -327,13 +327,14 @@ def _look(asked: EpsilonDelta, max_items: int, min_users: int) -> SizeLook:
         raise UsageError(f"epsilon={asked.epsilon:g} is too small for a look at the data")
     delta = (asked.delta - sampler.tail) / (1 + sampler.loss) * (1 - 2.0**-50)
     early = (whole - sampler.loss) * (_SHARES[0] + _SHARES[1]) + sampler.loss
-    branches = (
+    short, long, early_short, early_long = (
         Branch(mechanism, mechanism.design(EpsilonDelta(rest, delta), max_items))
         # A little less, so that rounded sums stay below what was asked.
         for rest in ((epsilon - spent) * (1 - 2.0**-45) for spent in (whole, early))
         for mechanism in (Matching(min_users=min_users), Cumulative(min_users=min_users))
     )
-    return SizeLook(whole - sampler.loss, sampler, *branches, min_users=min_users)
+    branches = short, long, early_short, early_long
+    return SizeLook(whole - sampler.loss, sampler, *branches, min_users)
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from dp_sips.mechanisms.base import without_bounds
+from dp_sips.mechanisms.min_users import counted_holders
 from dp_sips.privacy.arrays import Floats, Weights
 from dp_sips.privacy.contributions import Contributions
 from dp_sips.privacy.decide import Coin, decide_by_coin
-from dp_sips.privacy.min_users import counted_holders
 from dp_sips.privacy.noise import Scrambler
 from dp_sips.privacy.weights import weight
 
@@ -37,7 +37,7 @@ class CoinRound:
     Attributes:
         coin: What it spends, and its table of probabilities.
         max_items: Δ0, how many items of a user count.
-        min_users: How many users must hold an item (privacy/min_users.py).
+        min_users: How many users must hold an item (mechanisms/min_users.py).
     """
 
     coin: LatticeCoin

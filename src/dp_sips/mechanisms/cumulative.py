@@ -51,13 +51,13 @@ from dp_sips.mechanisms.evidence import (
     largest_rho,
     lattice_cost,
 )
+from dp_sips.mechanisms.min_users import check_min_users, counted_holders
 from dp_sips.mechanisms.weighted_gaussian import NOISY_ROUNDS
 from dp_sips.privacy.arrays import Blocks, Bools, Claims, Floats, Weights
 from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.budget import LEAST_EPSILON, Accounting, rounded_up
 from dp_sips.privacy.contributions import Contributions, Evidence
 from dp_sips.privacy.guarantee import Guarantee, SamplerCost, zcdp_of_epsilon
-from dp_sips.privacy.min_users import check_min_users, counted_holders
 from dp_sips.privacy.noise import Scrambler, gaussian
 from dp_sips.privacy.search import boundary
 from dp_sips.privacy.weights import WHOLE_CLAIM, claimed_weight
@@ -142,7 +142,7 @@ class EvidenceRound:
         counted: How much all rounds so far count.
         edges: The evidence from which an item keeps 1/4, 1/2, 3/4 and all of its weight, relative
             to others in the same set; below the first, it is given up.
-        min_users: How many users must hold an item (privacy/min_users.py).
+        min_users: How many users must hold an item (mechanisms/min_users.py).
     """
 
     rho: float

@@ -31,8 +31,8 @@ add P[Eᶜ] ≤ D(t). ∎
 
 The same fixed-ξ argument with y ≤ 1 gives max_t D(t)-approximate ρ-zCDP.
 
-Items of several users. With `min_users=m` above 1, weights are reduced (privacy/min_users.py), and
-the t items are those that at most m − 1 others hold, after cutting. Others hold them too, so what
+Items of several users. With `min_users=m` above 1, weights are reduced (`min_users.py`), and the t
+items are those that at most m − 1 others hold, after cutting. Others hold them too, so what
 the user adds to their evidence may change their claims, and with these what others give elsewhere:
 to fix ξ is not enough. But the release is (ε, δ)-DP for δ = max_t D(t) + δ_G(ε, √(2ρ)), the same
 with y = 1. Let h be the history of noisy reduced weights of all items. Given h so far, one user

@@ -23,6 +23,7 @@ from typing import ClassVar, Final
 
 from dp_sips.errors import UsageError
 from dp_sips.mechanisms.base import Asked, Design
+from dp_sips.mechanisms.min_users import check_min_users
 from dp_sips.mechanisms.weighted_gaussian import (
     GaussianRound,
     gaussian_chances,
@@ -30,7 +31,6 @@ from dp_sips.mechanisms.weighted_gaussian import (
     gaussian_words,
 )
 from dp_sips.privacy.arrays import Floats
-from dp_sips.privacy.min_users import check_min_users
 from dp_sips.validation import check_positive, check_whole
 
 # Shares further apart than e⁶⁰⁰ are zero, or infinite, as floats.

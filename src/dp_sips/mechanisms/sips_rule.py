@@ -15,6 +15,7 @@ from typing import ClassVar, Final
 from dp_sips.errors import UsageError
 from dp_sips.mechanisms.base import Asked, Design, RhoDelta, table_of_rounds
 from dp_sips.mechanisms.coins import CoinRound, coin_chances
+from dp_sips.mechanisms.min_users import check_min_users
 from dp_sips.mechanisms.release_rule import (
     ReleaseRule,
     calibrate_rule,
@@ -27,7 +28,6 @@ from dp_sips.privacy.arrays import Floats
 from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.budget import Accounting
 from dp_sips.privacy.guarantee import Guarantee, SamplerCost, zcdp_of_epsilon
-from dp_sips.privacy.min_users import check_min_users
 
 _WORDS: Final = """\
 A user with k items gives 1/√k to each. In each round an item is released with a

@@ -28,13 +28,13 @@ import numpy as np
 
 from dp_sips.mechanisms.base import Asked, Design, table_of_rounds, without_bounds
 from dp_sips.mechanisms.chances import missed_by_threshold
+from dp_sips.mechanisms.min_users import check_min_users, counted_holders
 from dp_sips.privacy.arrays import Floats
 from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.budget import Budget, compose
 from dp_sips.privacy.contributions import Contributions
 from dp_sips.privacy.decide import decide
 from dp_sips.privacy.guarantee import Guarantee, SamplerCost
-from dp_sips.privacy.min_users import check_min_users, counted_holders
 from dp_sips.privacy.noise import Scrambler
 from dp_sips.privacy.threshold import sigma, threshold
 
@@ -49,7 +49,7 @@ class GaussianRound:
         sigma: The standard deviation of its Gaussian noise, in units of a user's whole weight.
         threshold: The noisy weight from which an item is released.
         max_items: Δ0, how many items of a user count.
-        min_users: How many users must hold an item (privacy/min_users.py).
+        min_users: How many users must hold an item (mechanisms/min_users.py).
     """
 
     rho: float

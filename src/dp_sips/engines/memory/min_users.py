@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_sips.engines.memory import kernels
+from dp_sips.engines.memory import reducing
 from dp_sips.engines.memory.loading import cuts
 from dp_sips.privacy.arrays import Claims, Weights
 
@@ -52,13 +52,13 @@ class Givers:
         totals = np.zeros(len(self.ends), dtype=np.uint32)
 
         def add(share: tuple[int, int]) -> None:
-            kernels.add_claims(self.items, self.ends, self.claims, self.max_items, totals, *share)
+            reducing.add_claims(self.items, self.ends, self.claims, self.max_items, totals, *share)
 
         for_all(add, cuts(self.ends, threads))
         order, taken = _by_total(totals), np.zeros(len(weights), dtype=np.uint32)
 
         def take(share: tuple[int, int]) -> None:
-            kernels.take_largest(
+            reducing.take_largest(
                 self.items,
                 self.ends,
                 self.claims,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dp_sips.errors import UsageError
-from dp_sips.privacy.min_users import check_min_users, counted_holders, reduced
+from dp_sips.mechanisms.min_users import check_min_users, counted_holders, reduced
 
 lists = st.lists(st.integers(0, 40), max_size=12)
 least = st.integers(1, 6)
