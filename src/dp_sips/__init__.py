@@ -20,6 +20,7 @@ from dp_sips.errors import (
 from dp_sips.mechanisms import (
     Cumulative,
     Dpsu,
+    FlatRule,
     Gw,
     Mad,
     Mad2R,
@@ -49,6 +50,7 @@ __all__ = [
     "Cumulative",
     "DpSipsError",
     "Dpsu",
+    "FlatRule",
     "Guarantee",
     "Gw",
     "InputError",

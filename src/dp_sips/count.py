@@ -145,13 +145,9 @@ def count_users(
 
     sigma = counting.deviation(plan.branch or plan.guarantee, items.num_rows)
     users = pa.array(with_noise(exact, sigma, key), pa.int64())
-    facts = {
-        "nulls": nulls,
-        "items": source.describe(items),
-        "count": _facts(max_items, sigma, share=None if keys is not None else part, other=other),
-        **public_facts(known),
-    }
-    whole = replace(plan, asked=asked, guarantee=counting.guarantee)
+    counted = _facts(max_items, sigma, share=None if keys is not None else part, other=other)
+    facts = public_facts(source, items, known, count=counted)
+    whole = replace(plan, asked=asked, guarantee=asked.about(counting.guarantee))
     selection = Selection(source.restore(items), whole, not key.is_test, facts)
     return Counts(source.restore_counts(items, users), sigma, selection)
 

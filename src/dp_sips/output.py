@@ -4,6 +4,7 @@ They are written under another name, readable only by their owner, synced, and r
 them are complete. `check_output` refuses, before any data is read, what can be known to fail.
 """
 
+import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -57,8 +58,8 @@ def check_output(
 def write_files(writers: Mapping[Path, Writer], *, overwrite: bool = True) -> None:
     """Let each writer fill a new file; once all are complete, they get their names.
 
-    If anything fails or interrupts, none of the paths has changed. Without `overwrite`, a file that
-    has appeared in the meantime counts as a failure.
+    They are filled in the order given. If anything fails or interrupts, none of the paths has
+    changed. Without `overwrite`, a file that has appeared in the meantime counts as a failure.
     """
     files = [_File(path, _target(path), temporary_path(_target(path).parent)) for path in writers]
     try:
@@ -68,6 +69,15 @@ def write_files(writers: Mapping[Path, Writer], *, overwrite: bool = True) -> No
     finally:
         for file in files:
             discard(file.temporary)
+
+
+def digest(sink: BinaryIO) -> str:
+    """Return the SHA-256 of what a writer has written so far, in hexadecimal digits."""
+    found = hashlib.sha256()
+    sink.seek(0)
+    while piece := sink.read(1 << 20):
+        found.update(piece)
+    return found.hexdigest()
 
 
 @dataclass(frozen=True)

@@ -133,8 +133,8 @@ class Plan:
                 f"{self.mechanism.name} with {given}, at most {self.max_items} items of each user.",
                 "Anyone who sees the released items can hardly tell whether any one user, with",
                 "all of their items, was in the data. The release is",
-                f"  {asked}, as asked; spent:",
-                f"  {spent}",
+                f"  {asked}, as asked; as spent:",
+                *(f"  {part}" for part in spent.split("; ")),
             )
         )
 
@@ -204,7 +204,8 @@ def plan(
     else:
         chosen = requiring(find_mechanism(mechanism), check_min_users(min_users))
         design = chosen.design(asked, most or chosen.default_max_items)
-    return Plan(chosen, asked, design.rounds, design.guarantee, design.bounds, design.look)
+    spent = asked.about(design.guarantee)
+    return Plan(chosen, asked, design.rounds, spent, design.bounds, design.look)
 
 
 def asked_for(epsilon: float | None, delta: float | None, rho: float | None) -> Asked:

@@ -3,7 +3,10 @@
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
+
+import pyarrow as pa
 
 from dp_sips.engines import find_engine
 from dp_sips.engines.base import Engine
@@ -19,7 +22,7 @@ from dp_sips.progress import Progress
 from dp_sips.room import clear_about_memory
 from dp_sips.selection import Selection
 from dp_sips.sorting import sorted_items
-from dp_sips.sources import open_source
+from dp_sips.sources import Source, open_source
 from dp_sips.text import TextItems
 from dp_sips.validation import check_whole, refuse_unknown
 
@@ -104,13 +107,27 @@ def select_partitions(
         plan = run_rounds(plan, contributions, key, shown)
         released = sorted_items(contributions.released(), source.item_schema)
 
-    facts = {"nulls": nulls, "items": source.describe(released), **public_facts(known)}
+    facts = public_facts(source, released, known)
     return Selection(source.restore(released), plan, not key.is_test, facts)
 
 
-def public_facts(known: Blocks) -> dict[str, Any]:
-    """Return how many items were public already, for the certificate."""
-    return {"public_items": len(known)} if len(known) else {}
+def public_facts(
+    source: Source, released: pa.Table, known: Blocks, count: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return what the certificate says beyond the plan.
+
+    Public: names and types of columns, the released items, how many were known before, the time,
+    and what is said of counts.
+    """
+    return {
+        "user_column": source.schema.names[0],
+        "item_columns": source.describe(released),
+        "nulls": source.nulls,
+        "public_items": len(known),
+        "number_of_items": released.num_rows,
+        "count": count,
+        "time": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
 
 
 def run_rounds(plan: Plan, contributions: Contributions, key: Key, shown: Progress) -> Plan:

@@ -2,13 +2,16 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from importlib.metadata import version
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Final, Self
 
 from dp_sips.plan import Plan
 from dp_sips.privacy.guarantee import Guarantee
+
+_NUMBERS: Final = ("round", "epsilon", "rho", "delta", "sigma", "scale", "threshold")
+"""What rounds are compared by; a round has those that its noise has."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,28 +39,50 @@ class Selection:
 
     @property
     def certificate(self) -> dict[str, Any]:
-        """Everything public about this release, ready for JSON."""
-        spent = self.guarantee
-        facts = {
-            "software": f"dp-sips {version('dp-sips')}",
+        """Everything public about this release, ready for JSON.
+
+        Its fields are those of certificate.schema.json, the same for every mechanism; what does not
+        apply is null. A release in Python has no file: the command line adds `output`.
+        """
+        spent, facts = self.guarantee, self._facts
+        epsilon, delta = spent.stated()
+        whole = {
+            "software": "dp-sips",
+            "version": version("dp-sips"),
+            "time": facts["time"],
             "private": self.private,
-            "neighbours": "one user, added or removed, with all of its items",
-            "asked": asdict(self.plan.asked),
-            "spent": {
-                "statement": str(spent),
-                "rho": spent.rho,
-                "threshold_delta": spent.threshold_delta,
-                "sampler_loss": spent.sampler.loss,
-                "sampler_tail": spent.sampler.tail,
+            "protected": {
+                "user": facts["user_column"],
+                "neighbours": "one user, added or removed, with all of their rows",
             },
-            "mechanism": {"name": self.plan.mechanism.name, **_parameters(self.plan)},
-            **({"chosen_by": self.plan.chosen_by} if self.plan.chosen_by else {}),
+            "asked": dict.fromkeys(("epsilon", "delta", "rho")) | asdict(self.plan.asked),
+            "spent": {
+                "epsilon": epsilon,
+                "delta": delta,
+                "statement": str(spent),
+                "zcdp": {
+                    "rho": spent.rho,
+                    "delta": spent.threshold_delta,
+                    "meaning": "a weaker corollary, in exact arithmetic",
+                },
+                "sampler": asdict(spent.sampler),
+            },
+            "mechanism": {"name": self.plan.mechanism.name, "parameters": _parameters(self.plan)},
+            "chosen_by": self.plan.chosen_by,
             "max_items": self.plan.max_items,
             "min_users": self.plan.min_users,
-            "rounds": self.plan.table(),
-            **self._facts,
+            "public_items": facts["public_items"],
+            "rounds": [_comparable(row) for row in self.plan.table()],
+            "nulls": facts["nulls"],
+            "items": {"columns": facts["item_columns"], "number": facts["number_of_items"]},
+            "count": facts["count"],
+            "output": facts.get("output"),
         }
-        return {name: _plain(fact) for name, fact in facts.items()}
+        return {name: _plain(fact) for name, fact in whole.items()}
+
+    def written(self, file: str, sha256: str) -> Self:
+        """Return this selection, with a certificate that names the file that holds the release."""
+        return replace(self, _facts=self._facts | {"output": {"file": file, "sha256": sha256}})
 
     def to_json(self) -> str:
         """Return the certificate as JSON."""
@@ -73,6 +98,12 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, Real):
         return value
     return int(value) if isinstance(value, Integral) else float(value)
+
+
+def _comparable(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a round with the same fields for every mechanism, and its own ones apart."""
+    own = {name: value for name, value in row.items() if name not in _NUMBERS}
+    return {name: row.get(name) for name in _NUMBERS} | {"parameters": own}
 
 
 def _parameters(plan: Plan) -> dict[str, Any]:

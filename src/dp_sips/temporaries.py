@@ -22,7 +22,7 @@ def temporary_path(folder: Path, suffix: str = ".tmp") -> Path:
 
 def create(path: Path) -> BinaryIO:
     """Open a new file that only its owner can read: it may hold people's data."""
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _ONLY_OWNER), "wb")
+    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, _ONLY_OWNER), "w+b")
 
 
 def discard(path: Path) -> None:

@@ -42,7 +42,7 @@ def test_files_and_certificate(count: Any, tmp_path: Path) -> None:
     facts = json.loads(certificate.read_text())
     assert facts["count"]["share"] == 0.4
     assert facts["count"]["other"] is True
-    assert facts["asked"] == {"epsilon": 4.0, "delta": 1e-9}
+    assert facts["asked"] == {"epsilon": 4.0, "delta": 1e-9, "rho": None}
 
 
 def test_other_is_an_empty_field_of_csv(count: Any) -> None:

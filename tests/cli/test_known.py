@@ -36,7 +36,7 @@ def test_plan(run: Any) -> None:
 def test_errors_have_the_names_of_flags(run: Any, data: Path, tmp_path: Path) -> None:
     ran = run("plan", "gw", "--epsilon", 1, "--delta", "1e-6", "--min-users", 2)
     assert ran.code == 2
-    assert "--min-users is not known to be private with gw" in ran.err
+    assert "--min-users is not proven to be private with gw" in ran.err
     known = tmp_path / "known.csv"
     known.write_text("item\ntea\n")
     usual = "--user user --item item --epsilon 4 --delta 1e-9 --force"

@@ -112,8 +112,8 @@ class TestHistogram:
         flags = ("--histogram", path, "--buffer", "400", "--json", "--quiet")
         shown = json.loads(select(*flags).out)
         assert shown["items"] == ["jam"]
-        used = {"name": "gw", "buffer": 400, "histogram": 3, "ties": "items"}
-        assert shown["certificate"]["mechanism"] == used
+        used = {"buffer": 400, "histogram": 3, "ties": "items"}
+        assert shown["certificate"]["mechanism"]["parameters"] == used
 
     def test_lists_are_public(self, select: Any, tmp_path: Path) -> None:
         """A user's first item has enough seats for few users; the last one gets what is left."""
@@ -121,8 +121,8 @@ class TestHistogram:
         flags = ("--mechanism", "matching", "--histogram", path, "--json", "--quiet")
         shown = json.loads(select(*flags).out)
         assert shown["items"]
-        used = {"name": "matching", "laps": 3, "histogram": 2}
-        assert shown["certificate"]["mechanism"] == used
+        used = {"laps": 3, "histogram": 2}
+        assert shown["certificate"]["mechanism"]["parameters"] == used
 
     @pytest.mark.parametrize("suffix", ["csv", "parquet"])
     @pytest.mark.parametrize("items", [("00501", "10001"), (501, 10001)], ids=["text", "numbers"])

@@ -114,7 +114,7 @@ def test_a_format_for_stdout_and_for_an_unknown_suffix(select: Any, tmp_path: Pa
 def test_json_has_items_and_certificate(select: Any) -> None:
     shown = json.loads(select("--json").out)
     assert shown["items"] == COMMON
-    assert shown["certificate"]["asked"] == {"epsilon": 1.0, "delta": 1e-5}
+    assert shown["certificate"]["asked"] == {"epsilon": 1.0, "delta": 1e-5, "rho": None}
     assert shown["certificate"]["private"] is True
 
 

@@ -153,7 +153,8 @@ def test_the_release_is_the_references(
     found, expected = (count_users(data, engine=e.engine, **options) for e in (engine, reference))
     assert found.table.num_rows > 2
     assert found.table.equals(expected.table)
-    assert found.certificate == expected.certificate
+    same = {"time": "of the run"}
+    assert found.certificate | same == expected.certificate | same
 
 
 def test_items_of_two_columns_and_null_keys(engine: Any, reference: Any) -> None:

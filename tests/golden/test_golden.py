@@ -84,7 +84,7 @@ def selections(
                 found[f"{kind}, {budget}"] = {"refused": str(error)}
                 continue
             found[f"{kind}, {budget}"] = {
-                "certificate": selection.certificate,
+                "certificate": selection.certificate | {"time": "of the run"},
                 "items": selection.items.to_pylist(),
             }
     return found

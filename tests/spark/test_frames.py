@@ -170,7 +170,7 @@ def test_csv_that_is_not_as_usual(spark: Any, tmp_path: Any) -> None:
 
     rows = "".join(f"{user}|{item}\n" for user in range(300) for item in ("thé", f"own {user}"))
     (tmp_path / "rows.txt").write_text(rows, encoding="latin-1")
-    unusual = {"delimiter": "|", "header": False}
+    unusual: dict[str, Any] = {"delimiter": "|", "header": False}
     files = CsvFiles(str(tmp_path / "rows.txt"), encoding="latin-1", **unusual)
     release = select_partitions(files, user="1", item="2", engine="spark", **TEST)
     assert release.items["2"].to_pylist() == ["thé"]

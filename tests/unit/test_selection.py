@@ -23,7 +23,7 @@ def test_public_attributes_are_pinned() -> None:
     """A new attribute must be argued for: does it say more than the items do?"""
     selection = select(200)
     public = {name for name in dir(selection) if not name.startswith("_")}
-    assert public == {"items", "plan", "private", "guarantee", "certificate", "to_json"}
+    assert public == {"items", "plan", "private", "guarantee", "certificate", "to_json", "written"}
     assert {field.name for field in dataclasses.fields(selection)} == {
         "items", "plan", "private", "_facts",
     }  # fmt: skip
@@ -32,29 +32,35 @@ def test_public_attributes_are_pinned() -> None:
 def test_certificate_is_pinned() -> None:
     certificate = select(200, mechanism="cumulative").certificate
     assert set(certificate) == {
-        "software", "private", "neighbours", "asked", "spent", "mechanism", "max_items", "rounds",
-        "nulls", "items",
+        "software", "version", "time", "private", "protected", "asked", "spent", "mechanism",
+        "chosen_by", "max_items", "rounds", "nulls", "items", "count", "output",
     }  # fmt: skip
-    assert certificate["asked"] == {"epsilon": 1.0, "delta": 1e-6}
+    assert certificate["asked"] == {"epsilon": 1.0, "delta": 1e-6, "rho": None}
     assert set(certificate["spent"]) == {
-        "statement", "rho", "threshold_delta", "sampler_loss", "sampler_tail",
+        "epsilon", "delta", "statement", "zcdp", "sampler",
     }  # fmt: skip
-    assert certificate["mechanism"] == {
-        "name": "cumulative", "rounds": 17, "growth": 1.0, "trust": 1.06, "first_drop": -2.5,
-        "last_drop": 3.0, "ramp": 1.5,
+    assert certificate["mechanism"]["name"] == "cumulative"
+    assert certificate["mechanism"]["parameters"] == {
+        "rounds": 17, "growth": 1.0, "trust": 1.06, "first_drop": -2.5, "last_drop": 3.0,
+        "ramp": 1.5,
     }  # fmt: skip
-    assert certificate["items"] == {"item": "string"}
+    assert certificate["items"] == {"columns": {"item": "string"}, "number": 1}
+    assert certificate["protected"]["user"] == "user"
     assert certificate["private"] is True
     assert [set(row) for row in certificate["rounds"]] == [
-        {"round", "rho", "delta", "sigma", "threshold", "share", "count", "counted", "edges"}
+        {"round", "epsilon", "rho", "delta", "sigma", "scale", "threshold", "parameters"}
+    ] * 17
+    assert [set(row["parameters"]) for row in certificate["rounds"]] == [
+        {"share", "count", "counted", "edges"}
     ] * 17
 
 
 @pytest.mark.parametrize("engine", ["memory", "reference"])
 def test_certificate_does_not_depend_on_the_data(engine: str) -> None:
     one, other = select(200, engine=engine), select(317, engine=engine)
-    assert one.certificate == other.certificate
-    assert one._facts == other._facts
+    same = {"time": "of the run"}
+    assert one.certificate | same == other.certificate | same
+    assert one._facts | same == other._facts | same
 
 
 def test_json_is_the_certificate() -> None:
@@ -77,10 +83,12 @@ def test_json_is_the_certificate() -> None:
     ids=repr,
 )
 def test_json_of_any_kind_of_number(kind: Any, name: str, value: Any, plain: Any) -> None:
-    mechanism = kind(**{name: value})
-    selection = select(200, mechanism=mechanism, max_items=np.int64(5), epsilon=np.float32(1))
+    seeded = {"seed": 1, "insecure_test": True}  # both release the same items
+    numbers = {"max_items": np.int64(5), "epsilon": np.float32(1)}
+    selection = select(200, mechanism=kind(**{name: value}), **numbers, **seeded)
     assert json.loads(selection.to_json()) == selection.certificate
-    assert selection.to_json() == select(200, mechanism=kind(**{name: plain})).to_json()
+    same = select(200, mechanism=kind(**{name: plain}), **seeded).certificate
+    assert selection.certificate == same | {"time": selection.certificate["time"]}
 
 
 def test_repr_shows_no_facts_beyond_the_items() -> None:

@@ -31,7 +31,7 @@ from dp_sips.mechanisms.counting import (
     check_share,
     selection_part,
 )
-from dp_sips.plan import Plan, asked_for, plan
+from dp_sips.plan import asked_for, plan
 
 _EXAMPLES = """\
 Items and their numbers of users go to stdout as CSV, or to a file, as in dp-sips select. The
@@ -76,7 +76,7 @@ def _count(args: argparse.Namespace) -> None:
     check_outputs(args, columns=len(args.item) + 1, keys=args.keys)
     chosen = mechanism(args.mechanism, args, histogram=histogram(args))
     if args.dry_run:
-        say_what_would_happen(args, _plan(args, chosen))
+        say_what_would_happen(args, _words(args, chosen))
         return
     counts = count_users(
         data(args),
@@ -106,17 +106,19 @@ def _count(args: argparse.Namespace) -> None:
         say("\n".join((summary(counts.selection, args.output), _noise(counts))))
 
 
-def _plan(args: argparse.Namespace, chosen: str | Mechanism) -> Plan:
-    """Return how the items would be selected, or that they are given."""
+def _words(args: argparse.Namespace, chosen: str | Mechanism) -> str:
+    """Say how the items would be selected, or that they are given."""
     asked = asked_for(args.epsilon, args.delta, args.rho)
+    if args.keys is not None:
+        return GivenKeys().words(())
     share = DEFAULT_SHARE if args.share is None else check_share(args.share)
     return plan(
-        chosen if args.keys is None else GivenKeys(),
-        **asdict(asked if args.keys else selection_part(asked, share)),
+        chosen,
+        **asdict(selection_part(asked, share)),
         max_items=args.selection_max_items,
         items_per_user=args.items_per_user if chosen == "auto" else None,
         min_users=args.min_users if args.keys is None else 1,
-    )
+    ).explain()
 
 
 def _add_counts(parser: Parser) -> None:

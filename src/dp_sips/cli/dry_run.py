@@ -7,17 +7,16 @@ import pyarrow as pa
 from dp_sips.cli.dialect import data
 from dp_sips.cli.flags import types
 from dp_sips.cli.streams import emit
-from dp_sips.plan import Plan
 from dp_sips.sources import Source, open_source
 from dp_sips.sources.values import AnyKind
 
 
-def say_what_would_happen(args: argparse.Namespace, plan: Plan) -> None:
-    """Print the columns with their types, where the release would go, and the plan."""
+def say_what_would_happen(args: argparse.Namespace, words: str) -> None:
+    """Print the columns with their types, where the release would go, and what would be done."""
     source = open_source(
         data(args), user=args.user, item=args.item, nulls=args.nulls, types=types(args)
     )
-    emit("\n".join((*_columns(source), _outputs(args), "", plan.explain())))
+    emit("\n".join((*_columns(source), _outputs(args), "", words)))
 
 
 def _columns(source: Source) -> list[str]:

@@ -79,6 +79,7 @@ def _needed(made: dp_sips.Plan, probability: float, items: int) -> int | None:
 
 def _facts(made: dp_sips.Plan) -> dict[str, Any]:
     spent = made.guarantee
+    epsilon, delta = spent.stated()
     return {
         "mechanism": made.mechanism.name,
         "asked": asdict(made.asked),
@@ -86,10 +87,11 @@ def _facts(made: dp_sips.Plan) -> dict[str, Any]:
         "min_users": made.min_users,
         "rounds": made.table(),
         "guarantee": {
+            "epsilon": epsilon,
+            "delta": delta,
             "statement": str(spent),
-            "rho": spent.rho,
-            "threshold_delta": spent.threshold_delta,
-            "sampler_loss": spent.sampler.loss,
+            "zcdp": {"rho": spent.rho, "delta": spent.threshold_delta},
+            "sampler": asdict(spent.sampler),
         },
         "users_needed": [
             {"items_per_user": items, "probability": p, "users": _needed(made, p, items)}

@@ -2,7 +2,7 @@
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from dp_sips.cli.dialect import add_dialect, data, dialect
 from dp_sips.cli.dry_run import say_what_would_happen
@@ -26,7 +26,7 @@ from dp_sips.formats import (
     write_table,
 )
 from dp_sips.mechanisms import Mechanism
-from dp_sips.output import Writer, check_output, write_files
+from dp_sips.output import Writer, check_output, digest, write_files
 from dp_sips.plan import Plan, plan
 from dp_sips.select import select_partitions
 from dp_sips.selection import Selection
@@ -71,7 +71,7 @@ def _select(args: argparse.Namespace) -> None:
     check_outputs(args, columns=len(args.item))
     chosen = mechanism(args.mechanism, args, histogram=histogram(args))
     if args.dry_run:
-        say_what_would_happen(args, _plan(args, chosen))
+        say_what_would_happen(args, _plan(args, chosen).explain())
         return
     selection = select_partitions(
         data(args),
@@ -255,21 +255,30 @@ def engine(args: argparse.Namespace) -> str | Engine:
 
 def write_release(name: str, table: Any, selection: Selection, args: argparse.Namespace) -> None:
     """Write the files that were asked for, all of them or none, and what goes to stdout."""
-    _write_files(table, selection, args)
+    certified = _write_files(table, selection, args)
     end_at_signals()
-    _write_stdout(name, table, selection, args)
+    _write_stdout(name, table, certified, args)
 
 
-def _write_files(table: Any, selection: Selection, args: argparse.Namespace) -> None:
+def _write_files(table: Any, selection: Selection, args: argparse.Namespace) -> Selection:
+    """Write the data, then the certificate, which has its digest; return what it certifies."""
+    certified = [selection]
+
+    def write_data(sink: BinaryIO) -> None:
+        path = Path(args.output)
+        write_table(_shown(table, args), sink, path, format_of(path, args.format))
+        certified.append(selection.written(path.name, digest(sink)))
+
+    def write_certificate(sink: BinaryIO) -> None:
+        sink.write(certified[-1].to_json().encode() + b"\n")
+
     writers: dict[Path, Writer] = {}
     if args.output:
-        path, items = Path(args.output), _shown(table, args)
-        kind = format_of(path, args.format)
-        writers[path] = lambda sink: write_table(items, sink, path, kind)
+        writers[Path(args.output)] = write_data
     if args.certificate:
-        content = selection.to_json().encode() + b"\n"
-        writers[Path(args.certificate)] = lambda sink: sink.write(content)
+        writers[Path(args.certificate)] = write_certificate
     write_files(writers, overwrite=args.force)
+    return certified[-1]
 
 
 def _shown(items: Any, args: argparse.Namespace) -> Any:

@@ -24,4 +24,8 @@ def _released(selection: Selection, output: str | None) -> str:
 def _guarantee(selection: Selection) -> str:
     if not selection.private:
         return "NOT PRIVATE: made with a test seed. Do not publish these items."
-    return f"Guarantee: {selection.plan.asked}, for one user with all of their items."
+    spent, *_ = str(selection.guarantee).split("; ")
+    return (
+        f"Guarantee: {spent} as spent, {selection.plan.asked} as asked,\n"
+        "for one user with all of their items."
+    )

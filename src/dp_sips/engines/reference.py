@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import compress
 from typing import Any, ClassVar
 
@@ -34,7 +35,7 @@ from dp_sips.privacy.contributions import (
     Split,
 )
 from dp_sips.privacy.noise import Key, Purpose
-from dp_sips.privacy.weights import UNIT, UNIT_BITS, WHOLE_CLAIM, claimed_weight, weight
+from dp_sips.privacy.weights import HALF, UNIT, UNIT_BITS, WHOLE_CLAIM, claimed_weight, weight
 from dp_sips.progress import Progress
 from dp_sips.sources import Source
 
@@ -147,14 +148,18 @@ class ReferenceContributions(Contributions):
         self._released: list[Item] = []
 
     def weigh(
-        self, max_items: int, step_bits: int = UNIT_BITS, min_users: int = 1
+        self,
+        max_items: int,
+        step_bits: int = UNIT_BITS,
+        gamma: Fraction = HALF,
+        min_users: int = 1,
     ) -> dict[Item, int]:
         """Return the weighted histogram: Algorithm 2, lines 3–7."""
         given: dict[Item, list[int]] = defaultdict(list)
         for items in self._sets:
             counted = items[:max_items]
             for item in counted:
-                given[item].append(weight(len(counted), step_bits))
+                given[item].append(weight(len(counted), step_bits, gamma))
         return {item: reduced(parts, min_users) for item, parts in given.items()}
 
     def weigh_by_claim(self, step_bits: int, min_users: int = 1) -> dict[Item, int]:

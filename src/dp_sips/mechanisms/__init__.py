@@ -6,6 +6,7 @@
 | `sips.py` | the paper's Algorithm 3 |
 | `cumulative.py`, `evidence.py` | cumulative evidence; its theorem and accounting |
 | `sips_rule.py`, `release_rule.py` | SIPS with coins; their theorem and tables |
+| `flat_rule.py` | the same with flatter weights |
 | `matching.py` | one vote a user, placed by deferred acceptance |
 | `single.py` | the optimal rule for users with one item each |
 | `dpsu.py`, `policy_laplace.py`, `gw.py`, `turns.py` | users in turns; their theorem |
@@ -23,6 +24,7 @@ from dp_sips.errors import UsageError, did_you_mean
 from dp_sips.mechanisms.base import Mechanism
 from dp_sips.mechanisms.cumulative import Cumulative
 from dp_sips.mechanisms.dpsu import Dpsu
+from dp_sips.mechanisms.flat_rule import FlatRule
 from dp_sips.mechanisms.gw import Gw
 from dp_sips.mechanisms.mad import Mad, Mad2R
 from dp_sips.mechanisms.matching import Matching
@@ -36,6 +38,7 @@ __all__ = [
     "MECHANISMS",
     "Cumulative",
     "Dpsu",
+    "FlatRule",
     "Gw",
     "Mad",
     "Mad2R",
@@ -56,6 +59,7 @@ MECHANISMS: Final[dict[str, type[Mechanism]]] = {
     for mechanism in (
         Cumulative,
         SipsRule,
+        FlatRule,
         Sips,
         WeightedGaussian,
         Mad2R,
@@ -91,8 +95,7 @@ def requiring(mechanism: Mechanism, min_users: int) -> Mechanism:
     if not _has_min_users(mechanism):
         known = ", ".join(kind.name for kind in MECHANISMS.values() if _has_min_users(kind))
         raise UsageError(
-            f"min_users is not known to be private with {mechanism.name}, where users look at what "
-            f"others gave: choose auto, {known}"
+            f"min_users is not proven to be private with {mechanism.name}: choose auto, {known}"
         )
     return replace(mechanism, min_users=min_users)  # type: ignore[type-var]
 

@@ -1,27 +1,30 @@
 """auto: a private look at the data decides between matching and cumulative evidence.
 
 Matching releases most where people have few items each, cumulative evidence where they have many;
-in between, it depends on the data. So `auto` spends up to 2 % of ε on three noisy numbers, chooses
+in between, it depends on the data. So `auto` spends up to 1 % of ε on three noisy numbers, chooses
 by them, and spends the rest on what it chose:
 
-    ñ ← n + Laplace                 n the number of users
-    S̃ ← Σ √min(k, 128) + Laplace    k the size of a user's set: how long lists are, on average
-    s ← 2 log2(S̃/ñ)
-    s below 2.4: matching;  s above 4.8: evidence;  both after 0.7 % of ε;  in between
-    D ← Y − g·P + Laplace           Y = Σ π(H), what matching would release on average
-                                    P = Σ ramp(W), a proxy of what evidence would: the weights of
-                                        one round, in which up to 16 items of a user count
-                                    g = exp(−0.28 + 0.26 s), what further rounds are worth
-    D above ±2 scales of its noise: matching, else evidence     (+ where s > 2.5, − elsewhere)
+    ñ ← n + Laplace                            n the number of users
+    S̃ ← Σ (log2 min(k, 128) − 3.5) + Laplace   k the size of a user's set
+    s ← 3.5 + S̃/ñ                              how long lists are, on average
+    s below 1.4: matching;  s above 4.5: evidence;  both after 0.45 % of ε;  in between
+    D ← Y − g·P + Laplace       Y = Σ π(H), what matching would release on average
+                                P = Σ ramp(W), a proxy of what evidence would: the weights of
+                                    one round, in which up to 64 items of a user count
+                                g = exp(0.29 + 0.164 s), what further rounds are worth
+    D above 2.5 scales of its noise: matching, else evidence
 
-The constants were fitted on the data sets of docs/yields.md; experiments/choice.py shows how
-well they choose.
+Sizes are measured from the middle of their range, 3.5, which halves what one user can move. The
+ramp goes from 0.15 T to 3 T, T evidence's last threshold: wide enough to see what later rounds can
+lift, and so flat that 64 items of a user move it little. Where noise hides the difference, evidence
+is the safer choice: on small data with lists of some length, it is ahead by more. The constants
+were fitted on the data sets of docs/yields.md; docs/choice.md shows how well they choose.
 
 Guarantee: (ε, δ)-DP. An additional user
-  - raises n by 1, and Σ√min(k, 128) by at most √128;
+  - raises n by 1, and moves Σ (log2 min(k, 128) − 3.5) by at most 3.5, up or down;
   - raises H by 1 in one place or not at all (`matching.py`), hence Y by at most the largest step of
     the table of π, and does not lower it;
-  - raises weights by w ≤ 1/√k on k ≤ 16 items, hence P by at most √16 times the slope of the ramp,
+  - raises weights by w ≤ 1/√k on k ≤ 64 items, hence P by at most √64 times the slope of the ramp,
     and does not lower it. So D moves by at most the larger of the two, g times the second.
 All three are whole numbers here, tables and ramps rounded down, and the rounding is part of the
 sensitivities below. With Laplace noise of scale sensitivity/ε_i on each, given those before, the
@@ -70,24 +73,25 @@ _SHORT: Final = 8
 # From this min_users on, votes that do not count cost matching more than long lists cost others.
 _MANY_USERS: Final = 10
 
-_LOOK: Final = 0.02
+_LOOK: Final = 0.01
 """The part of ε that the look spends."""
 
-_SHARES: Final = (0.1, 0.25, 0.65)
+_SHARES: Final = (0.15, 0.3, 0.55)
 """How the look's ε is split between n, S and D."""
 
-_SHORT_LISTS: Final = 2.4
-_LONG_LISTS: Final = 4.8
-_LEAN_AT: Final = 2.5
-_LEAN: Final = 2.0
-_WORTH: Final = (-0.28, 0.26)
-_SIZE_UNIT: Final = 16
+_SHORT_LISTS: Final = 1.4
+_LONG_LISTS: Final = 4.5
+_LEAN: Final = 2.5
+_WORTH: Final = (0.29, 0.164)
+_LENGTH_UNIT: Final = 16
 _LARGEST_SIZE: Final = 128
+# The middle of log2 of 1 and of the largest size, in units of 1/16.
+_MIDDLE: Final = 56
 _YIELD_UNIT: Final = 1024
-_WORTH_UNIT: Final = 16
-_PROXY_ITEMS: Final = 16
-# Where evidence needs T, one round of coins needs about this much of it for an even chance.
-_PROXY_LEVEL: Final = 0.8
+_WORTH_UNIT: Final = 256
+_PROXY_ITEMS: Final = 64
+# Where the ramp of the proxy begins and ends, in units of evidence's last threshold.
+_RAMP: Final = (0.15, 3.0)
 
 
 @dataclass(frozen=True)
@@ -150,10 +154,6 @@ class LookGuarantee(Guarantee):
         """Return the smallest δ for which the release is (ε, δ)-DP, rounded up."""
         return max(path.delta(epsilon=epsilon, accounting=accounting) for path in self.paths)
 
-    def __str__(self) -> str:
-        spent = max(path.look for path in self.paths)
-        return f"{self.paths[0].release} after a look at the data that is {spent:.4g}-DP"
-
 
 @dataclass(frozen=True)
 class SizeLook:
@@ -188,12 +188,11 @@ class SizeLook:
         users = noisy_integer(
             contributions.measure_users(_ones), scale=scales[0], scrambler=noise, place=0
         )
-        most = int(_root_sizes(np.array([_LARGEST_SIZE]))[0])
-        roots = noisy_integer(
-            contributions.measure_users(_root_sizes), scale=most * scales[1],
+        lengths = noisy_integer(
+            contributions.measure_users(_lengths), scale=_MIDDLE * scales[1],
             scrambler=noise, place=1,
         )  # fmt: skip
-        length = 2 * math.log2(_between(roots / max(1, users), 1, most) / _SIZE_UNIT)
+        length = _mean_length(lengths, users)
         if length < _SHORT_LISTS and self.min_users == 1:
             return self.early_short
         if length > _LONG_LISTS:
@@ -221,10 +220,9 @@ class SizeLook:
 
         Sensitive: all three.
         """
-        users = contributions.measure_users(_ones)
-        length = 2 * math.log2(contributions.measure_users(_root_sizes) / users / _SIZE_UNIT)
+        lengths, users = (contributions.measure_users(f) for f in (_lengths, _ones))
         expected, reached = self._yields(contributions)
-        return expected / _YIELD_UNIT, reached / _YIELD_UNIT, length
+        return expected / _YIELD_UNIT, reached / _YIELD_UNIT, _mean_length(lengths, users)
 
     def _yields(self, contributions: Contributions) -> tuple[int, int]:
         """Return Y and P in their units."""
@@ -237,7 +235,7 @@ class SizeLook:
 
     @property
     def _proxy(self) -> "_Proxy":
-        return _Proxy(_PROXY_LEVEL * self.long.design.rounds[-1].threshold)
+        return _Proxy(self.long.design.rounds[-1].threshold)
 
     def _compare(
         self, contributions: Contributions, length: float, scale: float, noise: Scrambler
@@ -249,18 +247,23 @@ class SizeLook:
         step = _ExpectedYield(self.short.design.rounds[0]).sensitivity
         scale *= max(_WORTH_UNIT * step, worth * self._proxy.sensitivity)
         found = noisy_integer(difference, scale=scale, scrambler=noise, place=2)
-        lean = _LEAN if length > _LEAN_AT else -_LEAN
-        return self.short if found > lean * scale else self.long
+        return self.short if found > _LEAN * scale else self.long
 
 
 def _ones(sizes: Integers) -> Integers:
     return np.ones_like(sizes)
 
 
-def _root_sizes(sizes: Integers) -> Integers:
-    """Return √k of each size, in units of 1/16, rounded down."""
-    roots = np.sqrt(np.minimum(sizes, _LARGEST_SIZE)) * _SIZE_UNIT
-    return roots.astype(np.int64)
+def _lengths(sizes: Integers) -> Integers:
+    """Return log2 k − 3.5 of each size, in units of 1/16, rounded down: from −56 to 56."""
+    logs = np.log2(np.clip(sizes, 1, _LARGEST_SIZE)) * _LENGTH_UNIT
+    return np.minimum(logs.astype(np.int64), 2 * _MIDDLE) - _MIDDLE
+
+
+def _mean_length(lengths: int, users: int) -> float:
+    """Return s of sums of `_lengths` and `_ones`."""
+    length = (_MIDDLE + lengths / max(1, users)) / _LENGTH_UNIT
+    return min(max(length, 0.0), 2 * _MIDDLE / _LENGTH_UNIT)
 
 
 @dataclass(frozen=True)
@@ -282,9 +285,9 @@ class _ExpectedYield:
 
 @dataclass(frozen=True)
 class _Proxy:
-    """How well each item does in one round: 0 up to ¾ of a level, 1 from 1¼ of it on, linear."""
+    """How well each item does in one round: 0 up to 0.15 T, 1 from 3 T on, linear in between."""
 
-    level: float
+    threshold: float
 
     def __call__(self, weights: Weights) -> Integers:
         above = np.maximum(weights.astype(np.int64) - self._low, 0)
@@ -293,21 +296,17 @@ class _Proxy:
 
     @property
     def sensitivity(self) -> int:
-        """√16 of weight at the ramp's slope, and one unit of rounding for each of 16 items."""
+        """√64 of weight at the ramp's slope, and one unit of rounding for each of 64 items."""
         root = math.isqrt(_PROXY_ITEMS)
         return -(-root * UNIT * _YIELD_UNIT // self._width) + _PROXY_ITEMS
 
     @property
     def _low(self) -> int:
-        return round(0.75 * self.level * UNIT)
+        return round(_RAMP[0] * self.threshold * UNIT)
 
     @property
     def _width(self) -> int:
-        return round(0.5 * self.level * UNIT)
-
-
-def _between(value: float, least: int, most: int) -> float:
-    return min(max(value, least * _SIZE_UNIT), most)
+        return round((_RAMP[1] - _RAMP[0]) * self.threshold * UNIT)
 
 
 def _cells_cost(scales: Sequence[float]) -> SamplerCost:
@@ -320,9 +319,8 @@ def _look(asked: EpsilonDelta, max_items: int, min_users: int) -> SizeLook:
     """Return the look and its branches, which together spend what was asked."""
     epsilon = min(asked.epsilon, LARGEST_EPSILON)
     whole = _LOOK * epsilon
-    users, roots, _ = (1.02 / (whole * share) for share in _SHARES)
-    most = int(_root_sizes(np.array([_LARGEST_SIZE]))[0])
-    sampler = _cells_cost((users, most * roots))
+    users, lengths, _ = (1.02 / (whole * share) for share in _SHARES)
+    sampler = _cells_cost((users, _MIDDLE * lengths))
     if sampler.loss > 0.01 * whole:
         raise UsageError(f"epsilon={asked.epsilon:g} is too small for a look at the data")
     delta = (asked.delta - sampler.tail) / (1 + sampler.loss) * (1 - 2.0**-50)

@@ -6,7 +6,7 @@ through it. Mechanisms from elsewhere are accepted where they implement the prot
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, Protocol, runtime_checkable
 
 from dp_sips.errors import UsageError
@@ -111,6 +111,10 @@ class EpsilonDelta:
             (self.delta - sampler.tail) / (1 + sampler.loss) * (1 - 2.0**-50),
         )
 
+    def about(self, spent: Guarantee) -> Guarantee:
+        """Return a guarantee that states what is spent at the ε that was asked for."""
+        return replace(spent, asked_epsilon=min(self.epsilon, LARGEST_EPSILON))
+
     def __str__(self) -> str:
         return f"({self.epsilon:g}, {self.delta:g})-differentially private"
 
@@ -135,6 +139,10 @@ class RhoDelta:
         """Return an ε and a δ: what is (ε, δ)-DP is δ-approximate ε²/2-zCDP, too."""
         del sampler
         return math.sqrt(2 * self.rho) * (1 - 2.0**-50), self.delta
+
+    def about(self, spent: Guarantee) -> Guarantee:
+        """Return the guarantee: no ε was asked for."""
+        return spent
 
     def __str__(self) -> str:
         return f"{self.delta:g}-approximate {self.rho:g}-zCDP"

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar, Protocol
 
@@ -13,7 +14,7 @@ from dp_sips.privacy.arrays import Floats, Weights
 from dp_sips.privacy.contributions import Contributions
 from dp_sips.privacy.decide import Coin, decide_by_coin
 from dp_sips.privacy.noise import Scrambler
-from dp_sips.privacy.weights import weight
+from dp_sips.privacy.weights import HALF, weight
 
 
 class LatticeCoin(Coin, Protocol):
@@ -37,22 +38,27 @@ class CoinRound:
     Attributes:
         coin: What it spends, and its table of probabilities.
         max_items: Δ0, how many items of a user count.
+        gamma: γ: a user with k items gives k^−γ to each.
         min_users: How many users must hold an item (mechanisms/min_users.py).
     """
 
     coin: LatticeCoin
     max_items: int
+    gamma: Fraction = HALF
     min_users: int = 1
 
     def run(self, contributions: Contributions, noise: Scrambler) -> None:
         """Release an item with the probability that its weight decides."""
-        weights = contributions.weigh(self.max_items, self.coin.step_bits, self.min_users)
+        lattice = self.coin.step_bits, self.gamma
+        weights = contributions.weigh(self.max_items, *lattice, self.min_users)
         toss = partial(decide_by_coin, coin=self.coin, scrambler=noise)
         contributions.remove(contributions.decide(weights, toss))
 
     def row(self) -> dict[str, Any]:
         """Return the public numbers."""
-        return {**without_bounds(asdict(self.coin)), "median": self.coin.median}
+        coin = without_bounds(asdict(self.coin))
+        numbers = {name: value for name, value in coin.items() if value is not None}
+        return {**numbers, "median": self.coin.median}
 
 
 def coin_chances(rounds: Sequence[CoinRound], holders: Floats, items: int) -> Floats:
@@ -62,7 +68,7 @@ def coin_chances(rounds: Sequence[CoinRound], holders: Floats, items: int) -> Fl
         # No table is as long as this; and the product is exact.
         counted = counted_holders(holders, r.min_users)
         users: Weights = np.minimum(counted, 2.0**33).astype(np.uint64)
-        yes, _ = r.coin.odds(users * np.uint64(weight(items, r.coin.step_bits)))
+        yes, _ = r.coin.odds(users * np.uint64(weight(items, r.coin.step_bits, r.gamma)))
         with np.errstate(divide="ignore"):
             missed += np.log1p(-yes)
     return np.asarray(-np.expm1(missed))

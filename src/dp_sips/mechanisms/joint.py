@@ -106,7 +106,9 @@ def joined(path: Guarantee, rho: float, sampler: SamplerCost) -> Guarantee:
             return GaussianGuarantee(*whole)
     if type(path) is Guarantee:  # others may have curves of their own
         return Guarantee(*whole)
-    raise UsageError(f"nothing is known about counts after {path}: choose another mechanism")
+    raise UsageError(
+        f"nothing is known about counts after a {type(path).__name__}: choose another mechanism"
+    )
 
 
 @dataclass(frozen=True)
@@ -122,9 +124,6 @@ class GaussianGuarantee(Guarantee):
         if accounting == "zcdp":
             return zcdp_delta(epsilon, self.rho)
         return gaussian_delta(epsilon, rounded_up(math.sqrt(2 * self.rho)))
-
-    def __str__(self) -> str:
-        return f"{self.rho:.4g}-zCDP"
 
 
 NOTHING: Final = GaussianGuarantee(0.0, 0.0, SamplerCost(0.0, 0.0))
@@ -154,10 +153,6 @@ class CoinAndGaussian(Guarantee):
         told = (1 - lie) * _signed_delta(epsilon - self.pure, mu)
         spare = (told + lie * _signed_delta(epsilon + self.pure, mu)) * _UPWARDS
         return min(1.0, self.threshold_delta + (1 - self.threshold_delta) * spare)
-
-    def __str__(self) -> str:
-        coin = f"({self.pure:.4g}, {self.threshold_delta:.4g})-DP"
-        return f"{coin} and {self.more:.4g}-zCDP"
 
 
 @dataclass(frozen=True)
@@ -211,9 +206,6 @@ class RuleAndGaussian(Guarantee):
         """Return the smallest δ that an exact sampler would have, rounded up."""
         del accounting  # there is only one
         return rule_delta(self.selection.rules, epsilon, self.more)
-
-    def __str__(self) -> str:
-        return f"{self.selection} and {self.more:.4g}-zCDP"
 
 
 def _signed_delta(epsilon: float, mu: float) -> float:

@@ -36,6 +36,18 @@ is the largest table that is allowed. Standing still is always allowed: π[j−1
 is at most F(π[j−k]), and π[j−1] ≤ d((j−1)h) ≤ d(jh) = F(π[0]) at the start. So every choice between
 π[j−1] and the minimum is allowed, and so is the last value for all weights beyond the end.
 
+Flatter weights. With γ and a largest K, a user with k ≤ K items gives the same whole number v(k) of
+cells to each, about k^−γ of 1/h, and nothing else occurs. Then the norm plays no role: a move by
+v(k) cells may cost 1/k of e and of log(1−δ), since the k moves of one user cost k times that,
+
+    π[j] = min over v ≤ min(j, v(1)) of F(π[j−v]; d = 1 − (1−δ)^c(v), c(v)·e),   c(v) = 1/K(v),
+
+with K(v) the largest k that has v(k) ≥ v. At v = v(k) the cost is at most 1/k, as K(v) ≥ k. A v that
+does not occur adds nothing: it costs as much as the next larger one that does, from a lower entry.
+And c rises with v, as squares do, so that everything said above holds. The guarantee is that of a
+round, with Σv² replaced by k·c(v(k)) ≤ 1. Users of long lists move items by more than 1/√k of what
+a user with one item does, so items of long lists need fewer users, and those of short ones more.
+
 The lattice. Contributions are themselves multiples of h: `weights.weight` rounds 1/√k down, so that
 sums lie on the lattice. To round sums instead would be wrong: a v just above (k−1)h could move a
 sum by k cells, and a tiny v by one. The table would have to charge that one to v = 0, and could
@@ -59,7 +71,7 @@ Public: everything here except the weights that `ReleaseRule.odds` is asked abou
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Final
@@ -71,7 +83,7 @@ from dp_sips.errors import UsageError
 from dp_sips.privacy.arrays import Floats, Weights
 from dp_sips.privacy.budget import LEAST_EPSILON, check_delta, check_epsilon, rounded_up
 from dp_sips.privacy.search import boundary, minimum
-from dp_sips.privacy.weights import UNIT_BITS
+from dp_sips.privacy.weights import UNIT_BITS, weight_table
 
 STEP_BITS: Final = 8
 """The lattice has a step of 2⁻⁸ unless told otherwise."""
@@ -89,6 +101,9 @@ _LARGEST_LOG: Final = 700
 
 # A step of the table is found to within this part of itself, from below.
 _TOLERANCE: Final = 1e-5
+
+# A step that is a smaller part of π or of 1 − π than this is none.
+_LEAST_STEP: Final = 2.0**-20
 
 # Tables of more cells than this get a coarser lattice, down to the coarsest.
 _CELLS: Final = 6000
@@ -108,7 +123,7 @@ def release_table(alpha: float, e: float, delta: float, step_bits: int = STEP_BI
 
     Guarantee: every two entries at most 1/h apart are d(v)-approximately (α, e·v²)-RDP coins.
     """
-    return _tables(alpha, e, delta, step_bits)[0]
+    return ReleaseRule(alpha, e, delta, step_bits).table
 
 
 @dataclass(frozen=True)
@@ -116,27 +131,32 @@ class ReleaseRule:
     """One round's rule.
 
     Guarantee: with contributions of L2 norm ≤ 1 on the lattice, such as `weights.weight_table` has,
-    the verdicts of a round are δ-approximately (α, e)-RDP for one user added or removed.
+    the verdicts of a round are δ-approximately (α, e)-RDP for one user added or removed. With
+    `gamma` and `largest`, the same for contributions of weight_table(largest, step_bits, gamma).
 
     Attributes:
         alpha: α, the order of the Rényi divergence.
         e: The divergence that a user of weight 1 may cause.
         delta: δ, the chance of an item of weight 1 that only one user holds.
         step_bits: The lattice has a step of 2^-step_bits.
+        gamma: γ, where each of k items gets k^−γ; None for any weights of norm 1.
+        largest: K, the most items of a user, where there is a γ.
     """
 
     alpha: float
     e: float
     delta: float
     step_bits: int = STEP_BITS
+    gamma: float | None = None
+    largest: int | None = None
 
     def __post_init__(self) -> None:
-        _check(self.alpha, self.e, self.delta, self.step_bits)
+        _check(self)
 
     @property
     def table(self) -> Floats:
         """The probability of release at each multiple of the step."""
-        return release_table(self.alpha, self.e, self.delta, self.step_bits)
+        return _tables(self)[0]
 
     @property
     def median(self) -> float:
@@ -145,7 +165,7 @@ class ReleaseRule:
 
     def odds(self, weights: Weights) -> tuple[Floats, Floats]:
         """Return π and 1 − π of each weight, given in units of 2⁻³⁰."""
-        released, missed = _tables(self.alpha, self.e, self.delta, self.step_bits)
+        released, missed = _tables(self)
         cells = self._cells(weights)
         return released[cells], missed[cells]
 
@@ -158,13 +178,23 @@ class ReleaseRule:
         return inside.astype(np.intp)
 
 
+def exact_power(gamma: float) -> Fraction:
+    """Return γ as a fraction with a denominator of 100 at most: weights are made of that."""
+    return Fraction(gamma).limit_denominator(100)
+
+
 def calibrate_rule(
-    epsilon: float, delta: float, shares: Sequence[float]
+    epsilon: float,
+    delta: float,
+    shares: Sequence[float],
+    gamma: float | None = None,
+    largest: int | None = None,
 ) -> tuple[ReleaseRule, ...]:
     """Return one rule for each share, together (ε, δ)-DP, such that the last median is lowest.
 
     Each round gets its share of e and of log(1−δ_T); shares need not add up to one. α and the part
-    of δ that goes into δ_T are searched for on a coarse lattice.
+    of δ that goes into δ_T are searched for on a coarse lattice. With `gamma` and `largest`, the
+    rules are for flatter weights.
 
     Guarantee: `rule_delta(rules, epsilon) <= delta`, in floats, for every candidate.
     """
@@ -172,8 +202,12 @@ def calibrate_rule(
     if not shares or not all(0 < share < math.inf for share in shares):
         raise UsageError(f"shares must be positive and finite, at least one, got {shares}")
 
+    def rules_of(log_order: float, part: float) -> tuple[ReleaseRule, ...]:
+        found = _rules(epsilon, delta, shares, 1 + math.exp(log_order), part)
+        return tuple(replace(rule, gamma=gamma, largest=largest) for rule in found)
+
     def median(log_order: float, part: float) -> float:
-        rules = _rules(epsilon, delta, shares, 1 + math.exp(log_order), part)
+        rules = rules_of(log_order, part)
         return _coarse_median(rules[-1]) if rules else math.inf
 
     if epsilon < least_epsilon(delta):
@@ -184,15 +218,12 @@ def calibrate_rule(
     least = math.log(-math.log(delta) / epsilon) + 0.1
     log_order = minimum(lambda log: median(log, _HALF), least, least + 1.5, width=0.05)
     part = minimum(lambda part: median(log_order, part), 0.1, 0.9, width=0.05)
-    found = _rules(epsilon, delta, shares, 1 + math.exp(log_order), part)
+    found = rules_of(log_order, part)
     if not found:
         raise UsageError(
             f"no release rule is ({epsilon}, {delta})-DP: give a larger epsilon or delta"
         )
-    return tuple(
-        ReleaseRule(rule.alpha, rule.e, rule.delta, _step_bits(_coarse_median(rule)))
-        for rule in found
-    )
+    return tuple(replace(rule, step_bits=_step_bits(_coarse_median(rule))) for rule in found)
 
 
 def least_epsilon(delta: float) -> float:
@@ -281,7 +312,7 @@ def _coarse_median(rule: ReleaseRule) -> float:
     """Return about where the rule crosses one half: a percent low, as the lattice is coarse."""
     median = 0.0
     for step_bits in range(2, _COARSEST + 2):
-        table = _grow(rule.alpha, rule.e, rule.delta, step_bits, stop=0.5)[0]
+        table = _grow(replace(rule, step_bits=step_bits), stop=0.5)[0]
         cell = len(table) - 1
         below, above = table[cell - 1], table[cell]
         median = (cell - (above - 0.5) / (above - below)) / (1 << step_bits)
@@ -291,19 +322,27 @@ def _coarse_median(rule: ReleaseRule) -> float:
 
 
 @lru_cache(maxsize=64)
-def _tables(alpha: float, e: float, delta: float, step_bits: int) -> tuple[Floats, Floats]:
+def _tables(rule: ReleaseRule) -> tuple[Floats, Floats]:
     """Return π and 1 − π. The smaller of the two is the exact one."""
-    return _grow(alpha, e, delta, step_bits, stop=1.0)
+    return _grow(rule, stop=1.0)
 
 
-def _grow(
-    alpha: float, e: float, delta: float, step_bits: int, stop: float
-) -> tuple[Floats, Floats]:
+@lru_cache(maxsize=64)
+def _costs(step_bits: int, gamma: float | None, largest: int | None) -> Floats:
+    """Return which part of e and of log(1−δ) a move by 1, 2, … cells may cost."""
+    moves = np.arange(1, (1 << step_bits) + 1)
+    if gamma is None or largest is None:
+        squares: Floats = (moves / (1 << step_bits)) ** 2
+        return squares
+    steps = weight_table(largest, step_bits, exact_power(gamma)) >> np.uint64(UNIT_BITS - step_bits)
+    return 1 / np.searchsorted(-steps[1:].astype(np.int64), -moves, side="right")
+
+
+def _grow(rule: ReleaseRule, stop: float) -> tuple[Floats, Floats]:
     """Return π and 1 − π from weight 0 to the first entry of at least `stop`."""
-    _check(alpha, e, delta, step_bits)
-    squares = (np.arange(1, (1 << step_bits) + 1) / (1 << step_bits)) ** 2
-    bad = -np.expm1(squares * math.log1p(-delta)) * (1 - _TABLE_SLACK)
-    limit = np.expm1((alpha - 1) * e * squares) * (1 - bad) * (1 - _TABLE_SLACK)
+    alpha, costs = rule.alpha, _costs(rule.step_bits, rule.gamma, rule.largest)
+    bad = -np.expm1(costs * math.log1p(-rule.delta)) * (1 - _TABLE_SLACK)
+    limit = np.expm1((alpha - 1) * rule.e * costs) * (1 - bad) * (1 - _TABLE_SLACK)
     released, missed, size, step = np.zeros(1024), np.ones(1024), 1, float(bad[0])
     with np.errstate(all="ignore"):
         while released[size - 1] < stop:
@@ -329,6 +368,7 @@ def _largest_step(  # noqa: PLR0917
 
     The logarithm of a step's load is near to linear in that of the step, so a secant finds its
     target; where that fails, as after an entry of 0, which allows no divergence, a bisection does.
+    Where steps are cells apart, entries between them stand still: next to nothing is nothing.
     """
     moves = min(len(released), len(bad))
     yes, no = released[: -moves - 1 : -1], missed[: -moves - 1 : -1]
@@ -343,6 +383,9 @@ def _largest_step(  # noqa: PLR0917
     if room <= bad[0] and load(room) <= 1:
         return room
     low, high, step = 0.0, room, min(max(guess, float(bad[0])), room / 2)
+    least = _LEAST_STEP * min(float(yes[0]) or float(bad[0]), room)
+    if load(step) > 1 and load(least) > 1:
+        return 0.0
     last, at_last = math.nan, math.nan
     while high - low > _TOLERANCE * high:
         at_step = load(step)
@@ -389,16 +432,20 @@ def _bulge(excess: Floats, alpha: float) -> Floats:
     return np.expm1(alpha * np.log1p(excess)) - alpha * excess
 
 
-def _check(alpha: float, e: float, delta: float, step_bits: int) -> None:
+def _check(rule: ReleaseRule) -> None:
     """Reject parameters for which the table would not be private in floats, or never end."""
-    check_delta(delta)
+    alpha, e, step_bits = rule.alpha, rule.e, rule.step_bits
+    check_delta(rule.delta)
     if not 1 < alpha < math.inf:
         raise UsageError(f"alpha must be above 1 and finite, got {alpha}")
     if not 0 < e < math.inf:
         raise UsageError(f"e must be positive and finite, got {e}")
     if not 0 <= step_bits <= UNIT_BITS:
         raise UsageError(f"step_bits must be in 0..{UNIT_BITS}, got {step_bits}")
-    resolution = 2.0**-step_bits * math.sqrt(e) * (alpha - 1) / alpha
+    if (rule.gamma is None) != (rule.largest is None):
+        raise UsageError(f"gamma and largest go together, got {rule.gamma} and {rule.largest}")
+    least = 4.0**-step_bits if rule.largest is None else 1 / rule.largest
+    resolution = math.sqrt(least * e) * (alpha - 1) / alpha
     if resolution < _FINEST or alpha > 1 / _FINEST or (alpha - 1) * e > _LARGEST_LOG:
         raise UsageError(
             f"no table for alpha={alpha}, e={e}, step_bits={step_bits}: too fine for floats"

@@ -7,7 +7,6 @@ Guarantee: (ε, δ)-DP, by the proof in `release_rule.py`. The idea of such rule
 Manurangsi's; `rho=` has no meaning here.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
@@ -33,11 +32,12 @@ _WORDS: Final = """\
 A user with k items gives 1/√k to each. In each round an item is released with a
 probability that depends on its weight alone; then it leaves the sets."""
 
-_COLUMNS: Final = {
+COLUMNS: Final = {
     "e": ("divergence", "10.4g"),
     "delta": ("delta", "10.3g"),
     "median": ("half at weight", "14.2f"),
 }
+"""What plans say of a round of coins."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,18 @@ class RuleGuarantee(Guarantee):
         del accounting
         return rule_delta(self.rules, epsilon)
 
-    def __str__(self) -> str:
-        return f"({math.sqrt(2 * self.rho) + self.sampler.loss:.4g}, {self.threshold_delta:.4g})-DP"
+
+def rule_point(name: str, asked: Asked, sampler: SamplerCost) -> tuple[float, float]:
+    """Return the (ε, δ) that is left for rules; `name` is the mechanism's."""
+    if isinstance(asked, RhoDelta):
+        raise UsageError(f"{name} has no rho: give epsilon instead")
+    least = least_epsilon(asked.delta)
+    if asked.epsilon < least:
+        raise UsageError(
+            f"{name} needs an epsilon of at least {least:.3g} for delta={asked.delta:g}, "
+            f"got {asked.epsilon:g}: try mechanism='sips'"
+        )
+    return asked.point(sampler)
 
 
 @dataclass(frozen=True)
@@ -91,16 +101,8 @@ class SipsRule:
 
     def design(self, asked: Asked, max_items: int) -> Design:
         """Give each round its share of the divergence and of δ."""
-        if isinstance(asked, RhoDelta):
-            raise UsageError("sips-rule has no rho: give epsilon instead")
-        least = least_epsilon(asked.delta)
-        if asked.epsilon < least:
-            raise UsageError(
-                f"sips-rule needs an epsilon of at least {least:.3g} for delta={asked.delta:g}, "
-                f"got {asked.epsilon:g}: try mechanism='sips'"
-            )
         sampler = SamplerCost.of(self.rounds, max_items)
-        epsilon, delta = asked.point(sampler)
+        epsilon, delta = rule_point(self.name, asked, sampler)
         rules = calibrate_rule(epsilon, delta, geometric_shares(self.rounds, self.ratio))
         guarantee = RuleGuarantee(zcdp_of_epsilon(epsilon), delta, sampler, rules)
         rounds = tuple(CoinRound(rule, max_items, self.min_users) for rule in rules)
@@ -112,4 +114,4 @@ class SipsRule:
 
     def words(self, rounds: Sequence[CoinRound]) -> str:
         """Say what the rounds do."""
-        return "\n".join((_WORDS, table_of_rounds([r.row() for r in rounds], _COLUMNS)))
+        return "\n".join((_WORDS, table_of_rounds([r.row() for r in rounds], COLUMNS)))

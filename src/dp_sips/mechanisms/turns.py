@@ -36,7 +36,7 @@ That is not so for favourites, and it takes care: an additional user can fill an
 one user can so bring several items to life through others, with weights that sum up to 1, and the
 published threshold, made for a single item of weight 1, does not cover that: for t items of weight
 1/t, δ is exceeded by a factor of up to t·e^(−ε(1−1/t)), for users in a given order (an example is
-in tests/privacy/test_policy.py). Here Γ is a whole number, so all weights are: H moves by 1 in a
+in tests/privacy/test_turns.py). Here Γ is a whole number, so all weights are: H moves by 1 in a
 single place, and at most one item of weight 1 comes to life.
 
 **Rounding.** H and Γ are integers in units of 2^-unit_bits. The proportional payments are rounded

@@ -6,11 +6,12 @@ order, and are given everything that they need.
 """
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any, Final, Protocol
 
 from dp_sips.errors import UsageError
 from dp_sips.privacy.arrays import Blocks, Bools, Claims, Floats, Integers, Weights
-from dp_sips.privacy.weights import UNIT_BITS
+from dp_sips.privacy.weights import HALF, UNIT_BITS
 
 MOST: Final = 1 << 62
 """Sums of weights that users give by a `Split` stop here."""
@@ -76,11 +77,17 @@ class Contributions(Protocol):
     Sensitive: everything except `released`.
     """
 
-    def weigh(self, max_items: int, step_bits: int = UNIT_BITS, min_users: int = 1) -> Any:
+    def weigh(
+        self,
+        max_items: int,
+        step_bits: int = UNIT_BITS,
+        gamma: Fraction = HALF,
+        min_users: int = 1,
+    ) -> Any:
         """Return the weight of each item that is still in somebody's set.
 
         A user's first `max_items` in bounding order count; k of them get
-        weight_table(max_items, step_bits)[k] each. Weights are `min_users.reduced`: the
+        weight_table(max_items, step_bits, gamma)[k] each. Weights are `min_users.reduced`: the
         `min_users` − 1 largest of an item's contributions are left out.
         """
 

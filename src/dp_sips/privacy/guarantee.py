@@ -1,7 +1,8 @@
 """What a release has spent, in every currency that its reader may ask for."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, Context, Decimal
 from typing import Final, Self
 
 from dp_sips.errors import UsageError
@@ -17,6 +18,9 @@ from dp_sips.privacy.noise import SAMPLER_ERROR, SAMPLER_TAIL
 
 LARGEST_EPSILON: Final = 28.0
 """A larger ε counts as this one: up to here the sampler's tails are as small as accounted for."""
+
+# Where nothing else names a δ, that of most examples.
+_USUAL_DELTA: Final = 1e-6
 
 # Items that may be touched through others, and −log of the chance that their errors add up to more.
 _MOST_VERDICTS: Final = 2**36
@@ -68,11 +72,13 @@ class Guarantee:
         threshold_delta: δ of that statement: how likely an item that only one user holds is
             released at all.
         sampler: What the sampler adds; `epsilon` and `delta` include it.
+        asked_epsilon: The ε that was asked for, if one was: `stated` says what it costs.
     """
 
     rho: float
     threshold_delta: float
     sampler: SamplerCost
+    asked_epsilon: float | None = field(default=None, kw_only=True)
 
     def epsilon(self, *, delta: float, accounting: Accounting = "gaussian") -> float:
         """Return the smallest ε for which the release is (ε, δ)-DP, rounded up.
@@ -105,8 +111,30 @@ class Guarantee:
         """Return the smallest δ that an exact sampler would have, rounded up."""
         return Budget(self.rho, self.threshold_delta).delta_at(epsilon, accounting)
 
+    def stated(self) -> tuple[float, float]:
+        """Return the ε that was asked for, or one that fits ρ, and the δ that is spent there."""
+        epsilon = self.natural_epsilon() if self.asked_epsilon is None else self.asked_epsilon
+        return epsilon, self.delta(epsilon=epsilon)
+
+    def natural_epsilon(self) -> float:
+        """Return the ε at which a Gaussian of this ρ spends as much δ as its thresholds do."""
+        own = self.threshold_delta or _USUAL_DELTA
+        both = min(2 * own, (1 + own) / 2)
+        return min(LARGEST_EPSILON, shown(Budget(self.rho, own).epsilon(both, "gaussian")))
+
+    def zcdp(self) -> str:
+        """Say the approximate zCDP that follows; by itself, it says less than the curve does."""
+        own = f"{self.threshold_delta:.4g}-approximate " if self.threshold_delta else ""
+        return f"{own}{self.rho:.4g}-zCDP"
+
     def __str__(self) -> str:
-        return f"{self.threshold_delta:.4g}-approximate {self.rho:.4g}-zCDP"
+        epsilon, delta = self.stated()
+        return f"({epsilon:g}, {shown(delta):g})-DP; weaker corollary: {self.zcdp()}"
+
+
+def shown(value: float) -> float:
+    """Return a number as it is printed: four digits, rounded up."""
+    return float(Context(prec=4, rounding=ROUND_CEILING).create_decimal(Decimal(value)))
 
 
 def zcdp_of_epsilon(epsilon: float) -> float:
@@ -154,5 +182,6 @@ class PointGuarantee(Guarantee):
         own = self.threshold_delta
         return own + (1 - own) * spare * (1 + 1e-12)
 
-    def __str__(self) -> str:
-        return f"({self.pure + self.sampler.loss:.4g}, {self.threshold_delta:.4g})-DP"
+    def natural_epsilon(self) -> float:
+        """Return ε, with the sampler's part."""
+        return min(LARGEST_EPSILON, shown(self.pure + self.sampler.loss))

@@ -166,7 +166,9 @@ class TestPointGuarantee:
             spent.epsilon(delta=1e-6)
 
     def test_words(self) -> None:
-        assert str(plan(Gw(), epsilon=1.0, delta=1e-5).guarantee) == "(1, 1e-05)-DP"
+        assert str(plan(Gw(), epsilon=1.0, delta=1e-5).guarantee) == (
+            "(1, 1e-05)-DP; weaker corollary: 1e-05-approximate 0.5-zCDP"
+        )
 
 
 class TestCascade:
@@ -288,4 +290,4 @@ class TestWords:
         assert len(text) < 3000
         if isinstance(mechanism, Gw):
             size = None if mechanism.histogram is None else 5000
-            assert selection.certificate["mechanism"]["histogram"] == size
+            assert selection.certificate["mechanism"]["parameters"]["histogram"] == size

@@ -75,7 +75,7 @@ def divergence(p: Any, after: Any, d: Any, alpha: float) -> Any:
 
 def exact_excess(rule: ReleaseRule, cell: int, move: int) -> Any:
     """(D_α − e·v²)/(e·v²) of two entries of the table, with 60 digits: at most 0 is private."""
-    released, missed = _tables(rule.alpha, rule.e, rule.delta, rule.step_bits)
+    released, missed = _tables(rule)
     with mpmath.workdps(60):
         alpha, v = mpmath.mpf(rule.alpha), mpmath.mpf(move) / (1 << rule.step_bits)
         d = 1 - (1 - mpmath.mpf(rule.delta)) ** (v * v)
@@ -256,7 +256,7 @@ class TestVerdicts:
 
     def test_uniforms_modulo_one(self) -> None:
         cell = int(np.argmax(self.RULE.table > 1 - 1e-4))
-        missed = _tables(3.0, 1.0, 0.01, 3)[1][cell]
+        missed = _tables(self.RULE)[1][cell]
         uniform = np.array([0.4, -0.4, -missed * (1 + 1e-9), -missed * (1 - 1e-9)])
         verdicts = toss(uniform, *self.RULE.odds(self.weights(*[cell] * 4)))
         assert verdicts.tolist() == [True, True, True, False]

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from dp_sips import plan
 from dp_sips.errors import UsageError
+from dp_sips.mechanisms import MECHANISMS
 from dp_sips.privacy.budget import Accounting, Budget
-from dp_sips.privacy.guarantee import Guarantee, SamplerCost
+from dp_sips.privacy.guarantee import Guarantee, SamplerCost, shown
 from dp_sips.privacy.noise import SAMPLER_ERROR
 
 SPENT = Guarantee(0.1, 1e-5, SamplerCost.of(3, 100))
@@ -91,5 +92,32 @@ def test_bad_delta(delta: float) -> None:
         SPENT.epsilon(delta=delta)
 
 
-def test_says_itself_in_the_papers_words() -> None:
-    assert str(SPENT) == "1e-05-approximate 0.1-zCDP"
+def test_says_epsilon_and_delta_first() -> None:
+    assert str(SPENT) == "(1.761, 1.992e-05)-DP; weaker corollary: 1e-05-approximate 0.1-zCDP"
+
+
+@pytest.mark.parametrize("mechanism", ["auto", *MECHANISMS])
+@pytest.mark.parametrize("asked", [{"epsilon": 0.7, "delta": 3e-7}, {"rho": 0.2, "delta": 1e-5}])
+def test_states_what_is_asked_and_no_more(mechanism: str, asked: dict[str, float]) -> None:
+    if mechanism == "sips-rule" and "rho" in asked:
+        return
+    spent = plan(mechanism, **asked).guarantee  # type: ignore[arg-type]
+    epsilon, delta = spent.stated()
+    assert spent.delta(epsilon=epsilon) == delta
+    assert str(spent).startswith(f"({epsilon:g}, ")
+    if "epsilon" in asked:
+        assert epsilon == 0.7
+        assert 0.99 * 3e-7 < delta <= 3e-7
+    else:
+        assert delta <= 2.001e-5
+
+
+def test_shown_numbers_are_never_smaller() -> None:
+    assert [shown(value) for value in (0.12341, 1e-6, 9.9991e-7)] == [0.1235, 1e-6, 1e-6]
+
+
+def test_the_corollary_is_weaker() -> None:
+    """What the issue is about: converted back, the zCDP of (1, 1e-6)-DP looks overspent."""
+    spent = plan("sips", epsilon=1.0, delta=1e-6).guarantee
+    assert spent.stated()[1] <= 1e-6
+    assert spent.delta(epsilon=1.0, accounting="zcdp") > 1e-6

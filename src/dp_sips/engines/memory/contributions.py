@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, Final
 
@@ -34,7 +35,7 @@ from dp_sips.privacy.contributions import (
     Split,
 )
 from dp_sips.privacy.noise import Key
-from dp_sips.privacy.weights import UNIT_BITS, WHOLE_CLAIM, weight_table
+from dp_sips.privacy.weights import HALF, UNIT_BITS, WHOLE_CLAIM, weight_table
 from dp_sips.room import check_room
 
 _PIECE: Final = 1 << 16
@@ -114,11 +115,17 @@ class MemoryContributions(Contributions):
             self._whole = self._sets
         self._share_out()
 
-    def weigh(self, max_items: int, step_bits: int = UNIT_BITS, min_users: int = 1) -> Weights:
+    def weigh(
+        self,
+        max_items: int,
+        step_bits: int = UNIT_BITS,
+        gamma: Fraction = HALF,
+        min_users: int = 1,
+    ) -> Weights:
         """Return the weight of each item, by its number."""
         self.order(max_items)
         most = min(max_items, self._longest)
-        table = weight_table(most, step_bits)
+        table = weight_table(most, step_bits, gamma)
         weights = self._added(table)
         if min_users > 1:
             ones = (~self._gone).view(np.uint8)

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -95,7 +96,7 @@ from dp_sips.privacy.contributions import (
     Signal,
     Split,
 )
-from dp_sips.privacy.weights import UNIT_BITS
+from dp_sips.privacy.weights import HALF, UNIT_BITS
 from dp_sips.sources import Source
 
 
@@ -167,10 +168,16 @@ class SparkContributions(Contributions):
         chunks = shuffled.mapInArrow(LayOutChunks(self._key, self._cut_to), CHUNK_SCHEMA)
         self._chunks = self._cache(chunks, eager=True)
 
-    def weigh(self, max_items: int, step_bits: int = UNIT_BITS, min_users: int = 1) -> DataFrame:
+    def weigh(
+        self,
+        max_items: int,
+        step_bits: int = UNIT_BITS,
+        gamma: Fraction = HALF,
+        min_users: int = 1,
+    ) -> DataFrame:
         """Return the weight of each item: partial sums by chunk, shuffled by item."""
         chunks, parts = self._current_chunks(), min_users > 1
-        weigh = WeighChunks(self._removed, max_items, step_bits, self._labels, parts)
+        weigh = WeighChunks(self._removed, max_items, step_bits, gamma, self._labels, parts)
         return self._shuffle_by_item(chunks.mapInArrow(weigh, SHUFFLE_SCHEMA), min_users)
 
     def weigh_by_claim(self, step_bits: int, min_users: int = 1) -> DataFrame | Weights:

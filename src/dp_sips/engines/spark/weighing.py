@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Final, Self
 
 import numpy as np
@@ -29,6 +30,7 @@ class WeighChunks:
     removed: BlockSet
     max_items: int
     step_bits: int
+    gamma: Fraction
     labels: Labels
     parts: bool = False
 
@@ -58,7 +60,7 @@ class WeighChunks:
         """Return the sums of what some of a chunk's users give."""
         weights = np.zeros(len(chunk.blocks), dtype=np.uint64)
         bits = np.packbits(removed, bitorder="little")
-        table = weight_table(min(self.max_items, chunk.longest), self.step_bits)
+        table = weight_table(min(self.max_items, chunk.longest), self.step_bits, self.gamma)
         if self.parts:
             piece = first, stop
             items, sizes = counted(chunk.items, chunk.ends, removed, self.max_items, piece)
@@ -68,7 +70,8 @@ class WeighChunks:
 
     def _weigh_one(self, items: Blocks) -> Sums | Parts:
         """Return what one user gives to the items that count."""
-        weights = np.full(len(items), weight(max(1, len(items)), self.step_bits), np.uint64)
+        each = weight(max(1, len(items)), self.step_bits, self.gamma)
+        weights = np.full(len(items), each, np.uint64)
         if self.parts:
             return Parts(items, weights, np.ones_like(weights))
         return Sums.of_weights(items, weights)
