@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
-_QUIET = (
+QUIET = (
     "--headless",
     "--no-sandbox",
     "--disable-gpu",
@@ -93,7 +93,7 @@ def _browse(page: Path, folder: str, *what: str) -> str:
         f"--log-net-log={folder}/requests.json",
         f"--user-data-dir={folder}/profile",
     )
-    command = [chromium(), *_QUIET, *network, *what, page.absolute().as_uri()]
+    command = [chromium(), *QUIET, *network, *what, page.absolute().as_uri()]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
     said = [line for line in ran.stderr.splitlines() if ":CONSOLE" in line]
     if said:

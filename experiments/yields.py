@@ -37,6 +37,7 @@ CONTENDERS: dict[str, dict[str, Any]] = {
             "dpsu",
             "sips",
             "sips-rule",
+            "flat-rule",
             "cumulative",
             "matching",
             "auto",

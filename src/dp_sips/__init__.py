@@ -39,6 +39,7 @@ from dp_sips.selection import Selection
 if TYPE_CHECKING:
     from dp_sips.count import count_users
     from dp_sips.engines.memory import MemoryEngine
+    from dp_sips.ledger import Ledger
     from dp_sips.select import select_partitions
     from dp_sips.sources.csv_files import CsvFiles
     from dp_sips.tokens import write_tokens
@@ -54,6 +55,7 @@ __all__ = [
     "Guarantee",
     "Gw",
     "InputError",
+    "Ledger",
     "Mad",
     "Mad2R",
     "Matching",
@@ -77,6 +79,7 @@ __all__ = [
 
 # These bring Arrow and the compiled loops, which a plan does not need.
 _ON_USE = {
+    "Ledger": "dp_sips.ledger",
     "CsvFiles": "dp_sips.sources.csv_files",
     "MemoryEngine": "dp_sips.engines.memory",
     "count_users": "dp_sips.count",

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from dp_sips.engines.base import Engine
 from dp_sips.engines.encoding import table_blocks
 from dp_sips.errors import UsageError
 from dp_sips.known import known_blocks, known_items
+from dp_sips.ledger import Ledger
 from dp_sips.mechanisms import Mechanism
 from dp_sips.mechanisms.base import Asked
 from dp_sips.mechanisms.counting import (
@@ -29,10 +31,11 @@ from dp_sips.plan import Plan, asked_for
 from dp_sips.plan import plan as make_plan
 from dp_sips.privacy.arrays import Blocks, Integers
 from dp_sips.privacy.bounding import Bounds
+from dp_sips.privacy.budget import Budget
 from dp_sips.privacy.contributions import Contributions
 from dp_sips.progress import Progress
 from dp_sips.room import clear_about_memory
-from dp_sips.select import public_facts, refuse_turns, run_key, run_rounds
+from dp_sips.select import book, public_facts, refuse_turns, run_key, run_rounds
 from dp_sips.selection import Selection
 from dp_sips.sorting import sorted_items
 from dp_sips.sources import Source, open_source
@@ -50,6 +53,8 @@ def count_users(
     epsilon: float | None = None,
     delta: float | None = None,
     rho: float | None = None,
+    budget: Budget | None = None,
+    ledger: str | PathLike[str] | Ledger | None = None,
     keys: Any = None,
     share: float | None = None,
     max_items: int = DEFAULT_MAX_ITEMS,
@@ -79,6 +84,8 @@ def count_users(
         epsilon: ε of (ε, δ)-differential privacy, of selection and counts together.
         delta: δ, of both together.
         rho: ρ of δ-approximate ρ-zCDP, in place of ε.
+        budget: ρ and δ as a `Budget`, in place of numbers.
+        ledger: As in `select_partitions`: one entry for both.
         keys: Items to count, which are public: an earlier `Selection` or `Counts`, a table with the
             item columns, a file, or a list. Nothing is selected, and all of the budget is for the
             counts; an earlier release has spent its own. Keys that nobody holds are counted, too.
@@ -108,7 +115,7 @@ def count_users(
     Public: every argument except `data`. Sensitive: `data`, except its column names and types.
     """
     refuse_unknown(unknown, ("keys", "share", "other", "selection_max_items"))
-    asked = asked_for(epsilon, delta, rho)
+    asked = asked_for(epsilon, delta, rho, budget)
     if keys is None:
         part = DEFAULT_SHARE if share is None else check_share(share)
         limits = {"items_per_user": items_per_user, "min_users": min_users}
@@ -134,6 +141,8 @@ def count_users(
     _check_columns(source, other=other)
     items = None if keys is None else known_items("keys", keys, source, key)
     known = known_blocks("public_items", public_items, source, key)
+    spent = asked.about(counting.guarantee)
+    book(ledger, replace(plan, asked=asked, guarantee=spent), source, key, "counts")
 
     bounds = plan.bounds if items is None else Bounds(max_items=0)
     bounds = replace(bounds, whole=True, without=known)
@@ -147,7 +156,7 @@ def count_users(
     users = pa.array(with_noise(exact, sigma, key), pa.int64())
     counted = _facts(max_items, sigma, share=None if keys is not None else part, other=other)
     facts = public_facts(source, items, known, count=counted)
-    whole = replace(plan, asked=asked, guarantee=asked.about(counting.guarantee))
+    whole = replace(plan, asked=asked, guarantee=spent)
     selection = Selection(source.restore(items), whole, not key.is_test, facts)
     return Counts(source.restore_counts(items, users), sigma, selection)
 

@@ -1,6 +1,8 @@
 """What comes back from `count_users`: items with noisy counts, and one certificate for both."""
 
+import os
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from dp_sips.plan import Plan
@@ -47,3 +49,9 @@ class Counts:
     def to_json(self) -> str:
         """Return the certificate as JSON."""
         return self.selection.to_json()
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write a page about this release, as `Selection.report` does, with the counts."""
+        from dp_sips.pages.report import report_page, write_report
+
+        write_report(Path(path), report_page(self.certificate, self.plan, self.table))

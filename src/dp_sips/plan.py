@@ -11,11 +11,12 @@ import numpy as np
 from dp_sips.errors import UsageError
 from dp_sips.mechanisms import Mechanism, find_mechanism, min_users_of, requiring
 from dp_sips.mechanisms.auto import recommended
-from dp_sips.mechanisms.base import Asked, EpsilonDelta, Look, RhoDelta
+from dp_sips.mechanisms.base import Asked, Branch, EpsilonDelta, Look, RhoDelta
 from dp_sips.mechanisms.chances import binomial
 from dp_sips.mechanisms.min_users import check_min_users
 from dp_sips.privacy.arrays import Floats
 from dp_sips.privacy.bounding import Bounds
+from dp_sips.privacy.budget import Budget
 from dp_sips.privacy.contributions import Contributions
 from dp_sips.privacy.guarantee import Guarantee
 from dp_sips.privacy.noise import Scrambler
@@ -62,9 +63,18 @@ class Plan:
 
     def after_look(self, contributions: Contributions, noise: Scrambler) -> "Plan":
         """Return the plan that a private look at the data chooses; without a look, this plan."""
-        if self.look is None:
-            return self
-        branch = self.look.choose(contributions, noise)
+        return (
+            self
+            if self.look is None
+            else self._of(self.look, self.look.choose(contributions, noise))
+        )
+
+    def branches(self) -> "list[Plan]":
+        """Return the plans among which a look at the data chooses; without a look, none."""
+        return [] if self.look is None else [self._of(self.look, b) for b in self.look.branches]
+
+    def _of(self, look: Look, branch: Branch) -> "Plan":
+        """Return the plan of a branch."""
         design = branch.design
         return Plan(
             branch.mechanism,
@@ -72,7 +82,7 @@ class Plan:
             design.rounds,
             self.guarantee,
             design.bounds,
-            chosen_by={"name": self.mechanism.name, "epsilon": self.look.spent(branch)},
+            chosen_by={"name": self.mechanism.name, "epsilon": look.spent(branch)},
             branch=design.guarantee,
         )
 
@@ -172,6 +182,7 @@ def plan(
     epsilon: float | None = None,
     delta: float | None = None,
     rho: float | None = None,
+    budget: Budget | None = None,
     max_items: int | None = None,
     items_per_user: float | None = None,
     min_users: int = 1,
@@ -185,6 +196,7 @@ def plan(
         epsilon: ε of (ε, δ)-differential privacy; give this or `rho`.
         delta: δ, together with either.
         rho: ρ of the paper's δ-approximate ρ-zCDP.
+        budget: ρ and δ as a `Budget`, in place of numbers.
         max_items: Δ0, how many items of a user count; each mechanism has its default.
         items_per_user: Roughly how many items a person has, if that is public: "auto" then needs no
             look at the data. It must not come from the data that is protected.
@@ -195,7 +207,7 @@ def plan(
     ρ-zCDP. The mechanism's file has the proof.
     """
     refuse_unknown(unknown)
-    asked = asked_for(epsilon, delta, rho)
+    asked = asked_for(epsilon, delta, rho, budget)
     most = None if max_items is None else check_whole("max_items", max_items)
     if mechanism == "auto":
         chosen, design = recommended(asked, most, items_per_user, check_min_users(min_users))
@@ -208,8 +220,16 @@ def plan(
     return Plan(chosen, asked, design.rounds, spent, design.bounds, design.look)
 
 
-def asked_for(epsilon: float | None, delta: float | None, rho: float | None) -> Asked:
+def asked_for(
+    epsilon: float | None, delta: float | None, rho: float | None, budget: Budget | None = None
+) -> Asked:
     """Return the privacy parameters, checked."""
+    if budget is not None:
+        if (epsilon, delta, rho) != (None, None, None):
+            raise UsageError("give either a budget, or epsilon or rho with delta; got both")
+        if not isinstance(budget, Budget):
+            raise UsageError(f"budget must be a Budget, got {type(budget).__name__}")
+        return RhoDelta(budget.rho, budget.delta)
     if (epsilon is None) == (rho is None):
         given = "both" if epsilon is not None else "neither"
         raise UsageError(f"give either epsilon or rho, together with delta; got {given}")

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
+from os import PathLike
 from typing import Any
 
 import pyarrow as pa
@@ -12,10 +13,12 @@ from dp_sips.engines import find_engine
 from dp_sips.engines.base import Engine
 from dp_sips.errors import UsageError
 from dp_sips.known import known_blocks
+from dp_sips.ledger import Ledger, as_ledger
 from dp_sips.mechanisms import Mechanism
 from dp_sips.plan import Plan
 from dp_sips.plan import plan as make_plan
 from dp_sips.privacy.arrays import Blocks
+from dp_sips.privacy.budget import Budget
 from dp_sips.privacy.contributions import Contributions
 from dp_sips.privacy.noise import Key, Purpose
 from dp_sips.progress import Progress
@@ -36,6 +39,8 @@ def select_partitions(
     epsilon: float | None = None,
     delta: float | None = None,
     rho: float | None = None,
+    budget: Budget | None = None,
+    ledger: str | PathLike[str] | Ledger | None = None,
     max_items: int | None = None,
     items_per_user: float | None = None,
     public_items: Any = None,
@@ -61,6 +66,9 @@ def select_partitions(
         epsilon: ε of (ε, δ)-differential privacy; give this or `rho`.
         delta: δ, together with either.
         rho: ρ of the paper's δ-approximate ρ-zCDP.
+        budget: ρ and δ as a `Budget`, in place of numbers.
+        ledger: A file with one budget for many releases, or a `Ledger`: the release is booked
+            before any data is read, or refused. A test seed books nothing.
         max_items: Δ0, how many items of a user count; each mechanism has its default.
         items_per_user: Roughly how many items a person has, if that is public: "auto" then needs no
             look at the data. It must not come from the data that is protected.
@@ -90,6 +98,7 @@ def select_partitions(
         epsilon=epsilon,
         delta=delta,
         rho=rho,
+        budget=budget,
         max_items=max_items,
         items_per_user=items_per_user,
         min_users=min_users,
@@ -99,8 +108,8 @@ def select_partitions(
     runner = find_engine(engine, data)
     refuse_turns(plan, runner)
     source = open_source(runner.read(data), user=user, item=item, nulls=nulls, types=types)
-
     known = known_blocks("public_items", public_items, source, key)
+    book(ledger, plan, source, key, "items")
 
     bounds = replace(plan.bounds, without=known)
     with closing(runner.load(source, bounds, key, shown)) as contributions:
@@ -128,6 +137,19 @@ def public_facts(
         "count": count,
         "time": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
+
+
+def book(
+    ledger: str | PathLike[str] | Ledger | None, plan: Plan, source: Source, key: Key, release: str
+) -> None:
+    """Book a release on a ledger, if there is one, before any of the data is read."""
+    if ledger is None:
+        return
+    given = as_ledger(ledger)
+    user, *items = source.schema.names
+    what = {"release": release, "user": user, "items": items, "mechanism": plan.mechanism.name}
+    if not key.is_test:
+        given.book(plan.guarantee, plan.asked, what)
 
 
 def run_rounds(plan: Plan, contributions: Contributions, key: Key, shown: Progress) -> Plan:

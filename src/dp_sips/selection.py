@@ -1,10 +1,12 @@
 """What comes back: the released items, and public facts about how they were released."""
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from importlib.metadata import version
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any, Final, Self
 
 from dp_sips.plan import Plan
@@ -87,6 +89,20 @@ class Selection:
     def to_json(self) -> str:
         """Return the certificate as JSON."""
         return json.dumps(self.certificate, indent=2, ensure_ascii=False)
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write a page about this release: one HTML file that loads nothing from elsewhere.
+
+        It is for the person who signs off: what was released, who is protected and how, how many
+        users an item needed, the items (the first 5,000), limits, and how to verify all of it. An
+        existing file is replaced, and stays as it was if anything fails.
+
+        Public: everything on the page.
+        """
+        from dp_sips.pages.report import report_page, write_report
+
+        page = report_page(self.certificate, self.plan, self.items, items_only=True)
+        write_report(Path(path), page)
 
 
 def _plain(value: Any) -> Any:

@@ -35,23 +35,23 @@ ALLOWED: dict[str, set[str]] = {
     "synthetic": {"errors", "progress"},
     "tokens": {"errors", "formats", "output", "progress", "room", "sources", "text"},
     "plan": {"errors", "mechanisms", "privacy", "validation"},
-    "selection": {"plan", "privacy"},
+    "pages": {"errors", "mechanisms", "output", "plan", "privacy", "sources", "validation"},
+    "selection": {"pages", "plan", "privacy"},
+    "ledger": {"errors", "mechanisms", "output", "privacy"},
     "engines": {"errors", "mechanisms", "privacy", "progress", "room", "sources", "validation"},
     "sorting": {"engines", "sources"},
-    "counts": {"plan", "privacy", "selection"},
-    "known": {
-        "counts", "engines", "errors", "privacy", "selection", "sorting", "sources",
-    },
+    "counts": {"pages", "plan", "privacy", "selection"},
+    "known": {"counts", "engines", "errors", "privacy", "selection", "sorting", "sources"},
     "count": {
-        "counts", "engines", "errors", "known", "mechanisms", "plan", "privacy", "progress", "room",
-        "select", "selection", "sorting", "sources", "text", "validation",
+        "counts", "engines", "errors", "known", "ledger", "mechanisms", "plan", "privacy",
+        "progress", "room", "select", "selection", "sorting", "sources", "text", "validation",
     },
     "select": {
-        "engines", "errors", "known", "mechanisms", "plan", "privacy", "progress", "room", "selection",
-        "sorting", "sources", "text", "validation",
+        "engines", "errors", "known", "ledger", "mechanisms", "plan", "privacy", "progress", "room",
+        "selection", "sorting", "sources", "text", "validation",
     },
     "__init__": {
-        "count", "counts", "engines", "errors", "mechanisms", "plan", "privacy", "select",
+        "count", "counts", "engines", "errors", "ledger", "mechanisms", "plan", "privacy", "select",
         "selection", "sources", "text", "tokens",
     },
     "__main__": {"cli"},
@@ -309,7 +309,7 @@ class TestOneFilePerMechanism:
         core = sum(
             len(path.read_text("utf-8").splitlines()) for path in (ROOT / "privacy").glob("*.py")
         )
-        assert core <= 1_450
+        assert core <= 1_470
 
     def test_constants_and_types_have_one_home(self) -> None:
         defined = Counter(
@@ -333,9 +333,11 @@ class TestSurface:
             "Cumulative",
             "DpSipsError",
             "Dpsu",
+            "FlatRule",
             "Guarantee",
             "Gw",
             "InputError",
+            "Ledger",
             "Mad",
             "Mad2R",
             "Matching",

@@ -4,6 +4,7 @@ import datetime as dt
 from collections import defaultdict
 from collections.abc import Iterator
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -360,6 +361,8 @@ def test_measures_are_the_references(any_engine: Any) -> None:
     assert loaded.measure_users(np.square) == sum(size**2 for size in sizes)
     given = sum(min(6, len(items)) * weight(min(6, len(items))) for items in held.values())
     assert loaded.measure_items(loaded.weigh(6), _as_integers) == given
+    flat = sum(k * weight(k, 8, Fraction(3, 10)) for k in sizes)
+    assert loaded.measure_items(loaded.weigh(6, 8, Fraction(3, 10)), _as_integers) == flat
     assert loaded.measure_items(loaded.weigh(6), np.ones_like) <= 30
     loaded.close()
 

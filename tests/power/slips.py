@@ -366,11 +366,18 @@ _BUDGETS: Final = [
         "released, missed = [delta], [1 - delta]",
     ),
     _slip(
+        "flat weights pay for half of a move",
+        "coins of flat-rule",
+        "mechanisms.release_rule:_costs",
+        "return 1 / np.searchsorted",
+        "return 2 / np.searchsorted",
+    ),
+    _slip(
         "a release rule that hides half of a move",
         "coins of sips-rule",
         "mechanisms.release_rule:_grow",
-        "(alpha - 1) * e * squares",
-        "(alpha - 1) * 2 * e * squares",
+        "(alpha - 1) * rule.e * costs",
+        "(alpha - 1) * 2 * rule.e * costs",
     ),
     _slip(
         "release rules forget δ of all rounds except one",
@@ -646,10 +653,10 @@ _LOOK: Final = [
         "0",
     ),
     _slip(
-        "the look's roots have the noise of a count",
+        "the look's lengths have the noise of a count",
         "look spends its part",
         "mechanisms.auto:SizeLook.choose",
-        "scale=most * scales[1]",
+        "scale=_MIDDLE * scales[1]",
         "scale=scales[1]",
     ),
     _slip(

@@ -1,5 +1,6 @@
 """Counts of a Spark table: a table comes out, noise is drawn once, and nothing is left behind."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,15 @@ def test_keys_in_a_spark_table(spark: Any) -> None:
     frame, keys = spark.createDataFrame(visits()), spark.createDataFrame([(1,), (7,)], "i long")
     counts = count_users(frame, **TEST, keys=keys)
     assert [row.i for row in counts.table.collect()] == [1, 7, None]
+
+
+def test_a_report_of_a_spark_table(spark: Any, tmp_path: Path) -> None:
+    counts = count_users(spark.createDataFrame(visits()), **TEST)
+    counts.report(tmp_path / "counts.html")
+    counts.selection.report(tmp_path / "items.html")
+    first = counts.table.collect()[0]
+    page = (tmp_path / "counts.html").read_text("utf-8")
+    assert f"<tr><td><bdi>{first.i}</bdi></td><td><bdi>{first.users}</bdi></td></tr>" in page
 
 
 def test_nothing_stays_in_the_cache(spark: Any) -> None:

@@ -37,7 +37,7 @@ def test_lost_cache_blocks(spark: Any, monkeypatch: Any) -> None:
     weigh = SparkContributions.weigh
     lost = []
 
-    def forgetful(self: Any, *rules: int) -> Any:
+    def forgetful(self: Any, *rules: Any) -> Any:
         for held in spark.sparkContext._jsc.getPersistentRDDs().values():
             held.unpersist()
             lost.append(held)
@@ -62,7 +62,7 @@ def test_a_worker_dies_in_the_middle_of_a_round(
             time.sleep(0.01)
         yield from batches
 
-    def observed(self: Any, *rules: int) -> Any:
+    def observed(self: Any, *rules: Any) -> Any:
         sums = weigh(self, *rules)
         return sums.mapInArrow(wait, SHUFFLE_SCHEMA) if next(rounds) == 2 else sums
 

@@ -187,7 +187,7 @@ class TestCertificate:
         counts = count_users(TABLE, **NAMES, **OPTIONS)
         assert {name for name in dir(counts) if not name.startswith("_")} == {
             "table", "standard_deviation", "selection", "guarantee", "plan", "private",
-            "certificate", "to_json",
+            "certificate", "to_json", "report",
         }  # fmt: skip
         assert counts.plan is counts.selection.plan
 

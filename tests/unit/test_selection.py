@@ -23,7 +23,9 @@ def test_public_attributes_are_pinned() -> None:
     """A new attribute must be argued for: does it say more than the items do?"""
     selection = select(200)
     public = {name for name in dir(selection) if not name.startswith("_")}
-    assert public == {"items", "plan", "private", "guarantee", "certificate", "to_json", "written"}
+    assert public == {
+        "items", "plan", "private", "guarantee", "certificate", "to_json", "written", "report",
+    }  # fmt: skip
     assert {field.name for field in dataclasses.fields(selection)} == {
         "items", "plan", "private", "_facts",
     }  # fmt: skip
@@ -33,7 +35,8 @@ def test_certificate_is_pinned() -> None:
     certificate = select(200, mechanism="cumulative").certificate
     assert set(certificate) == {
         "software", "version", "time", "private", "protected", "asked", "spent", "mechanism",
-        "chosen_by", "max_items", "rounds", "nulls", "items", "count", "output",
+        "chosen_by", "max_items", "min_users", "public_items", "rounds", "nulls", "items", "count",
+        "output",
     }  # fmt: skip
     assert certificate["asked"] == {"epsilon": 1.0, "delta": 1e-6, "rho": None}
     assert set(certificate["spent"]) == {
@@ -42,7 +45,7 @@ def test_certificate_is_pinned() -> None:
     assert certificate["mechanism"]["name"] == "cumulative"
     assert certificate["mechanism"]["parameters"] == {
         "rounds": 17, "growth": 1.0, "trust": 1.06, "first_drop": -2.5, "last_drop": 3.0,
-        "ramp": 1.5,
+        "ramp": 1.5, "min_users": 1,
     }  # fmt: skip
     assert certificate["items"] == {"columns": {"item": "string"}, "number": 1}
     assert certificate["protected"]["user"] == "user"

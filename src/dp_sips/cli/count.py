@@ -6,6 +6,7 @@ from dataclasses import asdict
 from dp_sips.cli.dialect import data
 from dp_sips.cli.dry_run import say_what_would_happen
 from dp_sips.cli.flags import add_mechanism, add_privacy, mechanism, types
+from dp_sips.cli.ledger import add_ledger, ledger
 from dp_sips.cli.parser import Parser
 from dp_sips.cli.piped import inputs
 from dp_sips.cli.select import (
@@ -59,6 +60,7 @@ def configure(parser: Parser) -> None:
     add_input(parser)
     add_privacy(parser, _MAX_ITEMS)
     _add_counts(parser)
+    add_ledger(parser)
     add_mechanism(parser)
     add_histogram(parser)
     add_output(parser)
@@ -85,6 +87,7 @@ def _count(args: argparse.Namespace) -> None:
         epsilon=args.epsilon,
         delta=args.delta,
         rho=args.rho,
+        ledger=ledger(args),
         keys=args.keys,
         share=args.share,
         max_items=DEFAULT_MAX_ITEMS if args.max_items is None else args.max_items,

@@ -14,6 +14,9 @@ COMMANDS: Final = {
     "select": "release the items of a data set under differential privacy",
     "count": "release items and about how many users hold each",
     "plan": "say beforehand what a release will do, without any data",
+    "explore": "move ε, δ and more on a page, and see what an item needs",
+    "report": "make a page about a release, for the person who signs off",
+    "ledger": "one budget for many releases: make a ledger, or show what is left",
     "mechanisms": "list the mechanisms, and what each is good for",
     "convert": "between (ρ, δ) of zCDP and (ε, δ) of differential privacy",
     "tokenize": "turn texts into words or n-grams, a row for each",
@@ -21,7 +24,7 @@ COMMANDS: Final = {
     "demo": "select from a small generated data set, and explain the outcome",
 }
 
-READS_DATA: Final = ("select", "count", "tokenize", "generate", "demo")
+READS_DATA: Final = ("select", "count", "ledger", "report", "tokenize", "generate", "demo")
 """Commands that need Arrow, and more memory than a plan."""
 
 _EXIT_CODES: Final = """\

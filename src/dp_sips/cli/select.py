@@ -1,6 +1,7 @@
 """dp-sips select: release the items of a data set."""
 
 import argparse
+from itertools import combinations
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -8,6 +9,7 @@ from dp_sips.cli.dialect import add_dialect, data, dialect
 from dp_sips.cli.dry_run import say_what_would_happen
 from dp_sips.cli.flags import add_mechanism, add_privacy, add_types, mechanism, types
 from dp_sips.cli.histogram import read_histogram
+from dp_sips.cli.ledger import add_ledger, ledger
 from dp_sips.cli.parser import Parser
 from dp_sips.cli.piped import inputs
 from dp_sips.cli.signals import end_at_signals
@@ -27,6 +29,7 @@ from dp_sips.formats import (
 )
 from dp_sips.mechanisms import Mechanism
 from dp_sips.output import Writer, check_output, digest, write_files
+from dp_sips.pages.report import report_page
 from dp_sips.plan import Plan, plan
 from dp_sips.select import select_partitions
 from dp_sips.selection import Selection
@@ -54,6 +57,7 @@ def configure(parser: Parser) -> None:
     )
     add_input(parser)
     add_privacy(parser)
+    add_ledger(parser)
     add_mechanism(parser)
     add_histogram(parser)
     add_output(parser)
@@ -80,6 +84,7 @@ def _select(args: argparse.Namespace) -> None:
         epsilon=args.epsilon,
         delta=args.delta,
         rho=args.rho,
+        ledger=ledger(args),
         max_items=args.max_items,
         items_per_user=args.items_per_user if chosen == "auto" else None,
         public_items=args.public_items,
@@ -171,6 +176,7 @@ def add_output(parser: Parser) -> None:
         help="in CSV, put an apostrophe before text that a spreadsheet takes for a formula",
     )
     group.add_argument("--certificate", metavar="FILE", help="write the public facts as JSON")
+    group.add_argument("--report", metavar="FILE", help="write a page about the release, as HTML")
     group.add_argument("--json", action="store_true", help="print items and certificate as JSON")
     group.add_argument("--force", action="store_true", help="replace existing output files")
     group.add_argument("--quiet", action="store_true", help="no progress bars, no summary")
@@ -228,12 +234,15 @@ def check_outputs(args: argparse.Namespace, *, columns: int, keys: str | None = 
     local = [place for place in places if "://" not in place]  # s3:// is Spark's to find
     find = find_any_files if dialect(args) else find_files
     read = find(local) if local else []
-    for path in filter(None, (args.output, args.certificate)):
+    files = {"-o": args.output, "--certificate": args.certificate, "--report": args.report}
+    given = {flag: path for flag, path in files.items() if path}
+    if args.ledger and Path(args.ledger).exists():
+        read = [*read, Path(args.ledger)]
+    for path in given.values():
         check_output(path, overwrite=args.force, inputs=read)
-    if args.output and args.certificate:
-        one, other = (Path(path).resolve() for path in (args.output, args.certificate))
-        if one == other:
-            raise UsageError(f"-o and --certificate are the same file, {args.output}: name two")
+    for (one, path), (other, second) in combinations(given.items(), 2):
+        if Path(path).resolve() == Path(second).resolve():
+            raise UsageError(f"{one} and {other} are the same file, {path}: name two")
 
 
 def _default_format(args: argparse.Namespace) -> str | None:
@@ -261,7 +270,7 @@ def write_release(name: str, table: Any, selection: Selection, args: argparse.Na
 
 
 def _write_files(table: Any, selection: Selection, args: argparse.Namespace) -> Selection:
-    """Write the data, then the certificate, which has its digest; return what it certifies."""
+    """Write the data, then what has its digest; return what is certified."""
     certified = [selection]
 
     def write_data(sink: BinaryIO) -> None:
@@ -272,11 +281,17 @@ def _write_files(table: Any, selection: Selection, args: argparse.Namespace) -> 
     def write_certificate(sink: BinaryIO) -> None:
         sink.write(certified[-1].to_json().encode() + b"\n")
 
+    def write_report(sink: BinaryIO) -> None:
+        page = report_page(certified[-1].certificate, selection.plan, table)
+        sink.write(page.encode())
+
     writers: dict[Path, Writer] = {}
     if args.output:
         writers[Path(args.output)] = write_data
     if args.certificate:
         writers[Path(args.certificate)] = write_certificate
+    if args.report:
+        writers[Path(args.report)] = write_report
     write_files(writers, overwrite=args.force)
     return certified[-1]
 

@@ -205,13 +205,17 @@ class SizeLook:
             return self.epsilon * rounded_up(_SHARES[0] + _SHARES[1])
         return self.epsilon
 
+    @property
+    def branches(self) -> tuple[Branch, ...]:
+        """Every branch that may be chosen."""
+        return self.short, self.long, self.early_short, self.early_long
+
     def guarantee(self) -> LookGuarantee:
         """Return the guarantee of the look and of what it chooses, whatever that is."""
-        branches = (self.short, self.long, self.early_short, self.early_long)
         return LookGuarantee.of(
             [
                 PathGuarantee.of(self.spent(branch), branch.design.guarantee, self.sampler)
-                for branch in branches
+                for branch in self.branches
             ]
         )
 

@@ -55,6 +55,10 @@ class Look(Protocol):
     def choose(self, contributions: Contributions, noise: Scrambler) -> "Branch":
         """Look at the data, and return what to run: the choice is all that leaves."""
 
+    @property
+    def branches(self) -> "Sequence[Branch]":
+        """Every branch that may be chosen."""
+
     def spent(self, branch: "Branch") -> float:
         """Return the ε that was spent to choose a branch."""
 

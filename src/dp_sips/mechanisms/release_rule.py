@@ -42,8 +42,9 @@ v(k) cells may cost 1/k of e and of log(1−δ), since the k moves of one user c
 
     π[j] = min over v ≤ min(j, v(1)) of F(π[j−v]; d = 1 − (1−δ)^c(v), c(v)·e),   c(v) = 1/K(v),
 
-with K(v) the largest k that has v(k) ≥ v. At v = v(k) the cost is at most 1/k, as K(v) ≥ k. A v that
-does not occur adds nothing: it costs as much as the next larger one that does, from a lower entry.
+with K(v) the largest k that has v(k) ≥ v. At v = v(k) the cost is at most 1/k, as K(v) ≥ k. Moves
+that do not occur take nothing away: v costs what the next larger v' that occurs does, and F(π[j−v])
+is at least F(π[j−v']); before j = v', they keep the table from falling at v'.
 And c rises with v, as squares do, so that everything said above holds. The guarantee is that of a
 round, with Σv² replaced by k·c(v(k)) ≤ 1. Users of long lists move items by more than 1/√k of what
 a user with one item does, so items of long lists need fewer users, and those of short ones more.

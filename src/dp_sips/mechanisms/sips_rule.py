@@ -105,7 +105,7 @@ class SipsRule:
         epsilon, delta = rule_point(self.name, asked, sampler)
         rules = calibrate_rule(epsilon, delta, geometric_shares(self.rounds, self.ratio))
         guarantee = RuleGuarantee(zcdp_of_epsilon(epsilon), delta, sampler, rules)
-        rounds = tuple(CoinRound(rule, max_items, self.min_users) for rule in rules)
+        rounds = tuple(CoinRound(rule, max_items, min_users=self.min_users) for rule in rules)
         return Design(rounds, guarantee, Bounds(max_items))
 
     def chances(self, rounds: Sequence[CoinRound], holders: Floats, items: int) -> Floats:

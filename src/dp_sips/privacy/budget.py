@@ -104,6 +104,18 @@ class Budget:
             for share in exact
         )
 
+    def __add__(self, other: "Budget") -> "Budget":
+        """Return what two releases spend together, rounded up: `compose`."""
+        return compose([self, other])
+
+    def __sub__(self, other: "Budget") -> "Budget":
+        """Return what is left after a release, rounded down: with it again, at most the whole."""
+        rho = Fraction(self.rho) - Fraction(other.rho)
+        delta = 1 - (1 - Fraction(self.delta)) / (1 - Fraction(other.delta))
+        if rho <= 0 or delta <= 0:
+            raise UsageError(f"nothing is left of {self} after {other}: spend less of it")
+        return Budget(_float_below(rho), _float_below(delta))
+
     def epsilon(self, delta: float, accounting: Accounting = "zcdp") -> float:
         """Return the smallest ε for which a release of this budget is (ε, δ)-DP, rounded up.
 

@@ -1,7 +1,7 @@
 """Keys: public items to be counted, brought to the types of the data's own items."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,6 +56,16 @@ def read_keys(keys: Any, source: Source, name: str = "keys") -> pa.Table:
     ]
     columns = map(pa.chunked_array, zip(empty, *batches, strict=True))
     return pa.table(list(columns), names=source.item_schema.names)
+
+
+def read_rows(table: Any, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of a table of items, of any kind, or of a file, as Python values."""
+    first, *others = names
+    feed = _open(table, KeyColumns(first, tuple(others), {}), "items")
+    source = Source(feed, "group")
+    for part in feed.parts:
+        for batch in part.batches():
+            yield from zip(*source.values(batch), strict=True)
 
 
 def _open(keys: Any, columns: KeyColumns, name: str) -> Feed:

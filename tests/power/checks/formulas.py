@@ -16,7 +16,7 @@ from typing import Any
 import mpmath as mp
 import numpy as np
 
-from dp_sips import Cumulative, Mad, Mad2R, Plan, SipsRule, plan
+from dp_sips import Cumulative, FlatRule, Mad, Mad2R, Plan, SipsRule, plan
 from dp_sips.mechanisms.base import EpsilonDelta
 from dp_sips.mechanisms.counting import Counting, selection_part
 from dp_sips.mechanisms.joint import NOTHING
@@ -330,9 +330,23 @@ def rules_curve(rules: Sequence[Any], more: Any = 0) -> Curve:
 
 def _moves_are_hidden(rule: Any) -> None:
     """Coins v apart are d(v)-approximately (α, e v²)-RDP, both ways."""
+    apart = {1, 2, 5, 1 << rule.step_bits - 1, 1 << rule.step_bits}
+    _costs_are_kept(rule, {cells: (cells * 2.0**-rule.step_bits) ** 2 for cells in apart})
+
+
+def flat_rules() -> None:
+    """flat-rule: a move by k^−γ may cost 1/k of the divergence and of log(1 − δ), for every k."""
+    made = plan(FlatRule(rounds=1), epsilon=4.0, delta=1e-3, max_items=20)
+    (step,) = made.rounds
+    check_claims(made, rules_curve([step.coin]))
+    moves = {int(16 * k**-0.3): 1 / k for k in range(1, 21)}
+    _costs_are_kept(replace(step.coin, step_bits=4), moves)
+
+
+def _costs_are_kept(rule: Any, costs: dict[int, float]) -> None:
+    """Coins that many cells apart diverge by at most that part of e, except for that part of δ."""
     table, alpha = rule.table, rule.alpha
-    for apart in {1, 2, 5, 1 << rule.step_bits - 1, 1 << rule.step_bits}:
-        square = (apart * 2.0**-rule.step_bits) ** 2
+    for apart, square in costs.items():
         bad = -math.expm1(square * math.log1p(-rule.delta))
         low, high = table[:-apart] / (1 - bad), (table[apart:] - bad) / (1 - bad)
         met = (high <= low) | (low >= 1) | (high >= 1)
@@ -444,7 +458,7 @@ def look_and_release() -> None:
     for epsilon, delta in BUDGETS[1:]:
         made = plan("auto", epsilon=epsilon, delta=delta)
         look: Any = made.look
-        shares = {False: 1.0, True: 0.1 + 0.25}
+        shares = {False: 1.0, True: 0.15 + 0.3}
         for branch, early in (
             (look.short, False),
             (look.long, False),
@@ -478,6 +492,7 @@ EVERY: dict[str, Callable[[], None]] = {
     "coins of single": partial(optimal_coin, "single"),
     "coins of matching": partial(optimal_coin, "matching"),
     "coins of sips-rule": release_rules,
+    "coins of flat-rule": flat_rules,
     "noise of counts": counts,
     "noise of counts alone": counts_alone,
     "noise of counts after a look": counts_after_a_look,

@@ -167,7 +167,7 @@ class _Sums:
     """Contributions that are nothing but the sums that a look asks for."""
 
     def __init__(self, users: int, length: float) -> None:
-        self._sums = {auto._ones: users, auto._root_sizes: round(16 * users * 2 ** (length / 2))}
+        self._sums = {auto._ones: users, auto._lengths: round(16 * users * (length - 3.5))}
 
     def measure_users(self, measure: Any) -> int:
         return self._sums[measure]
@@ -186,8 +186,8 @@ class _Sums:
 def look_spends_its_part() -> None:
     """auto: each number of the look has Laplace noise of its sensitivity over its part of ε.
 
-    Sensitivities are worked out here: 1 for the number of users, ⌊16·√128⌋ for the roots, and for
-    the comparison the larger of a step of the coin's table and of √16 times the slope of the ramp.
+    Sensitivities are worked out here: 1 for the number of users, 16·3.5 for lengths, and for the
+    comparison the larger of a step of the coin's table and of √64 times the slope of the ramp.
     """
     made = plan("auto", epsilon=4.0, delta=1e-5)
     look: Any = made.look
@@ -204,7 +204,7 @@ def look_spends_its_part() -> None:
             look.choose(seen, Key.for_tests(seed).scrambler(Purpose.LOOK))
     scales = {place: scale for place, scale, _ in asked}
     assert sorted(scales) == [0, 1, 2]
-    spent = 1 / scales[0] + math.floor(16 * math.sqrt(128)) / scales[1] + _step(look) / scales[2]
+    spent = 1 / scales[0] + 16 * 3.5 / scales[1] + _step(look) / scales[2]
     assert 0.98 * look.epsilon <= spent <= look.epsilon * (1 + 1e-9)
     for place in range(3):
         moved = [abs(noise) / scale for at, scale, noise in asked if at == place]
@@ -215,10 +215,9 @@ def _step(look: Any) -> float:
     """By how much one user moves what the last number compares, in its units."""
     chances = look.short.design.rounds[0].coin.chances(np.arange(400.0))
     coin = max(np.diff(np.floor(1024 * chances)))
-    level = 0.8 * look.long.design.rounds[-1].threshold
-    ramp = 4 * 1024 / (0.5 * level) + 16
-    worth = round(16 * math.exp(-0.28 + 0.26 * 3.5))
-    return float(max(16 * coin, worth * ramp))
+    ramp = 8 * 1024 / (2.85 * look.long.design.rounds[-1].threshold) + 64
+    worth = round(256 * math.exp(0.29 + 0.164 * 3.5))
+    return float(max(256 * coin, worth * ramp))
 
 
 def claims_of_noise() -> None:

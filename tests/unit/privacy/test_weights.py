@@ -1,5 +1,7 @@
 """Fixed-point weights: the floor is exact, and the L2 norm is at most 1 in integers."""
 
+from fractions import Fraction
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,6 +35,15 @@ def test_table_is_the_function() -> None:
     assert table.dtype == "uint64"
     assert table.tolist() == [0, *(weight(count) for count in range(1, 2001))]
     assert weight_table(1).tolist() == [0, UNIT]
+
+
+@given(st.integers(1, 10**6), st.integers(1, 30), st.integers(1, 100))
+def test_other_powers_are_floors_too(count: int, step_bits: int, hundredths: int) -> None:
+    """w = floor(2^b count^−γ) with γ = p/q: w^q count^p ≤ 2^bq < (w + 1)^q count^p."""
+    gamma = Fraction(hundredths, 100)
+    found = weight(count, step_bits, gamma) >> (30 - step_bits)
+    p, q = gamma.numerator, gamma.denominator
+    assert found**q * count**p <= 2 ** (step_bits * q) < (found + 1) ** q * count**p
 
 
 CLAIM_LISTS = st.lists(st.integers(1, WHOLE_CLAIM), min_size=1, max_size=400)

@@ -177,7 +177,7 @@ class SparkContributions(Contributions):
     ) -> DataFrame:
         """Return the weight of each item: partial sums by chunk, shuffled by item."""
         chunks, parts = self._current_chunks(), min_users > 1
-        weigh = WeighChunks(self._removed, max_items, step_bits, gamma, self._labels, parts)
+        weigh = WeighChunks(self._removed, max_items, step_bits, self._labels, gamma, parts)
         return self._shuffle_by_item(chunks.mapInArrow(weigh, SHUFFLE_SCHEMA), min_users)
 
     def weigh_by_claim(self, step_bits: int, min_users: int = 1) -> DataFrame | Weights:

@@ -17,7 +17,7 @@ from dp_sips.engines.spark.sums import Sums, add_up
 from dp_sips.engines.spark.wire import Labels, pack, payloads_of, unpack
 from dp_sips.privacy.arrays import Blocks, Bools, Integers
 from dp_sips.privacy.contributions import Measure, Signal, Split
-from dp_sips.privacy.weights import WHOLE_CLAIM, weight, weight_table
+from dp_sips.privacy.weights import HALF, WHOLE_CLAIM, weight, weight_table
 
 SIGNAL_SCHEMA: Final = "payload binary"
 TOTAL_SCHEMA: Final = "total long"
@@ -30,8 +30,8 @@ class WeighChunks:
     removed: BlockSet
     max_items: int
     step_bits: int
-    gamma: Fraction
     labels: Labels
+    gamma: Fraction = HALF
     parts: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

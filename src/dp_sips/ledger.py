@@ -1,0 +1,231 @@
+"""A ledger: one budget for many releases about the same users, in a file that people can read.
+
+A ledger has a total, (ε, δ). Every release is booked before any data is read, and refused if all
+entries together could exceed the total (`mechanisms/composition.py` says what they spend together).
+Booked first, because what a run does with the data may show even if it ends without a release: an
+error, its time, a file that was written just before a crash. So a failed run has spent its entry.
+Nothing is booked where a test seed is used: such a release has no guarantee that could be counted.
+
+Guarantee: all releases that were booked are (ε, δ)-DP together, for one user with all of their rows
+in all of the data. Mechanisms and parameters of a release must not depend on what earlier releases
+showed; if they do, create the ledger with `adaptive=True`, which adds up ε and δ.
+Public: the whole file.
+
+The file is replaced, never changed: the new one is written under another name, synced and renamed,
+so a crash leaves the old or the new one. A lock on a file beside it (`.NAME.lock`) is held from
+reading to renaming, so releases that run at the same time are booked one after the other.
+"""
+
+import fcntl
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final, Self
+
+from dp_sips.errors import InputError, OutputError, UsageError
+from dp_sips.mechanisms.base import Asked, EpsilonDelta
+from dp_sips.mechanisms.composition import Composition, Spending
+from dp_sips.output import check_output, write_files
+from dp_sips.privacy.guarantee import Guarantee, shown
+
+_KIND: Final = "dp-sips ledger"
+_FORMAT: Final = 1
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """A ledger in a file; `Ledger.create` makes a new one.
+
+    Attributes:
+        path: The file.
+        purpose: What the releases that are booked through this object are for, in your words.
+    """
+
+    path: str | os.PathLike[str]
+    purpose: str | None = None
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        epsilon: float,
+        delta: float,
+        adaptive: bool = False,
+        purpose: str | None = None,
+    ) -> Self:
+        """Make a new file, with the total that all releases together may spend.
+
+        Args:
+            path: The file; it must not exist.
+            epsilon: ε of the total.
+            delta: δ of the total.
+            adaptive: Whether mechanisms and parameters of releases may be chosen by what earlier
+                ones showed. Then ε and δ simply add up; otherwise composition is tight.
+            purpose: What the releases that are booked through this object are for.
+        """
+        total = EpsilonDelta(epsilon, delta)
+        check_output(path)
+        held = {
+            "kind": _KIND,
+            "format": _FORMAT,
+            "created": _now(),
+            "total": asdict(total),
+            "adaptive": bool(adaptive),
+            "entries": [],
+        }
+        _write(Path(path), held, overwrite=False)
+        return cls(path, purpose)
+
+    @property
+    def entries(self) -> list[dict[str, Any]]:
+        """What was booked, in order."""
+        return list(self._read()["entries"])
+
+    def summary(self) -> dict[str, Any]:
+        """Return the total, what is spent of it, and what is left.
+
+        `spent` is ε at the total's δ, and δ at the total's ε; of each, `left` is the rest.
+        """
+        held = self._read()
+        total, whole = _total(held), _composition(held)
+        spent = {"epsilon": whole.epsilon(total.delta), "delta": whole.delta(total.epsilon)}
+        left = {name: max(0.0, getattr(total, name) - value) for name, value in spent.items()}
+        return {"total": asdict(total), "spent": spent, "left": left}
+
+    def book(self, spent: Guarantee, asked: Asked, what: dict[str, Any]) -> None:
+        """Add an entry, or refuse it, before the release that it is for touches data.
+
+        Guarantee: the file has the entry, on disk, when this returns.
+        """
+        own = Spending.of(spent)
+        with self._locked():
+            held = self._read()
+            total, whole = _total(held), _composition(held, own)
+            if whole.delta(total.epsilon) > total.delta:
+                raise UsageError(self._refusal(own, total, held))
+            held["entries"].append(
+                {
+                    "number": len(held["entries"]) + 1,
+                    "time": _now(),
+                    "purpose": self.purpose,
+                    "what": what,
+                    "asked": asdict(asked),
+                    "spent": {"epsilon": own.epsilon, "delta": own.delta},
+                    "spent_so_far": {"epsilon": total.epsilon, "delta": whole.delta(total.epsilon)},
+                    "software": f"dp-sips {version('dp-sips')}",
+                    "accounting": _accounting(own),
+                }
+            )
+            _write(Path(self.path), held, overwrite=True)
+
+    def _refusal(self, own: Spending, total: EpsilonDelta, held: dict[str, Any]) -> str:
+        before = _composition(held)
+        left = max(0.0, total.epsilon - before.epsilon(total.delta))
+        return (
+            f"{self.path} has not enough left for a release of ({own.epsilon:g}, "
+            f"{shown(own.delta):g})-DP: its total is ({total.epsilon:g}, {total.delta:g}), and at "
+            f"that delta about {left:.3g} of epsilon is left; ask for less, or make a new ledger "
+            "for other users"
+        )
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Wait until nobody else books, and keep others waiting."""
+        place = Path(self.path).resolve()
+        try:
+            lock = os.open(place.with_name(f".{place.name}.lock"), os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise OutputError(f"{self.path} cannot be locked: {error.strerror}") from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(lock)
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            held = json.loads(Path(self.path).read_text("utf-8"))
+        except FileNotFoundError as error:
+            raise UsageError(
+                f"there is no ledger {self.path}: create it, with dp-sips ledger create or "
+                "dp_sips.Ledger.create"
+            ) from error
+        except OSError as error:
+            raise InputError(f"{self.path} cannot be read: {error.strerror}") from error
+        except ValueError as error:
+            raise InputError(f"{self.path} is not a ledger: it is not JSON") from error
+        return _checked(held, self.path)
+
+
+def as_ledger(given: "str | os.PathLike[str] | Ledger") -> Ledger:
+    """Return the ledger that a parameter names."""
+    if isinstance(given, Ledger):
+        return given
+    if isinstance(given, (str, os.PathLike)):
+        return Ledger(given)
+    raise UsageError(f"ledger must be a path or a Ledger, got {type(given).__name__}")
+
+
+def _checked(held: Any, path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Reject what is no ledger, before anything is booked on it."""
+    if not isinstance(held, dict) or held.get("kind") != _KIND:
+        raise InputError(f"{path} is not a ledger: create one with dp-sips ledger create")
+    if held.get("format") != _FORMAT:
+        raise InputError(f"{path} is a ledger of format {held.get('format')!r}, and this is 1")
+    try:
+        _composition(held)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"{path} is a damaged ledger: restore it from a copy") from error
+    return held
+
+
+def _total(held: dict[str, Any]) -> EpsilonDelta:
+    return EpsilonDelta(**held["total"])
+
+
+def _composition(held: dict[str, Any], *more: Spending) -> Composition:
+    booked = [_spending(entry) for entry in held["entries"]]
+    return Composition((*booked, *more), _total(held).epsilon, held["adaptive"] is not False)
+
+
+def _accounting(own: Spending) -> dict[str, Any]:
+    """Return the numbers by which later entries compose with this one."""
+    return {
+        "gaussian": own.gaussian,
+        "epsilons": [epsilon for epsilon, _ in own.curve],
+        "deltas": [delta for _, delta in own.curve],
+    }
+
+
+def _spending(entry: dict[str, Any]) -> Spending:
+    """Undo `_accounting`."""
+    spent, numbers = entry["spent"], entry["accounting"]
+    gaussian = numbers["gaussian"]
+    if gaussian is not None:
+        rho, own, loss, tail = map(float, gaussian)
+        gaussian = (rho, own, loss, tail)
+    return Spending(
+        float(spent["epsilon"]),
+        float(spent["delta"]),
+        gaussian,
+        tuple(zip(map(float, numbers["epsilons"]), map(float, numbers["deltas"]), strict=True)),
+    )
+
+
+def _write(path: Path, held: dict[str, Any], *, overwrite: bool) -> None:
+    """Replace the file, with each list of numbers on one line."""
+    text = json.dumps(held, indent=2, ensure_ascii=False)
+    short = re.sub(r"\[[^\[\]{}\"]*\]", lambda found: " ".join(found[0].split()), text)
+    content = short.encode() + b"\n"
+    write_files({path: lambda sink: sink.write(content)}, overwrite=overwrite)
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

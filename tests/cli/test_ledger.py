@@ -1,0 +1,85 @@
+"""dp-sips ledger, and --ledger of the commands that release."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture
+def path(run: Any, tmp_path: Path) -> Path:
+    made = tmp_path / "budget.json"
+    assert run("ledger", "create", made, "--epsilon", "2", "--delta", "2e-5").code == 0
+    return made
+
+
+def test_a_new_one_has_all_left(run: Any, path: Path) -> None:
+    shown = run("ledger", path).out
+    assert "(2, 2e-05)-DP in all" in shown
+    assert "Left: about 2 of epsilon" in shown
+
+
+def test_releases_are_booked_and_shown(run: Any, select: Any, path: Path) -> None:
+    assert select("--ledger", path, "--purpose", "the weekly list", "--quiet").code == 0
+    shown = run("ledger", path).out
+    assert "items of item by user, cumulative  the weekly list" in shown
+    found = json.loads(run("ledger", path, "--json").out)
+    assert found["spent"]["delta"] <= 1e-5
+    assert [entry["number"] for entry in found["entries"]] == [1]
+    assert found["left"]["epsilon"] > 0.9
+
+
+def test_counts_are_one_entry(run: Any, data: Path, path: Path) -> None:
+    words = "--user user --item item --epsilon 1 --delta 1e-6 --mechanism sips --quiet"
+    assert run("count", data, *words.split(), "--ledger", path).code == 0
+    assert "counts of item by user, sips" in run("ledger", path).out
+
+
+def test_too_much_is_refused_and_writes_nothing(select: Any, path: Path, tmp_path: Path) -> None:
+    out = tmp_path / "o.csv"
+    ran = select("--ledger", path, "--epsilon", "3", "-o", out)
+    assert ran.refused("not enough left", "(2, 2e-05)")
+    assert not out.exists()
+
+
+def test_a_release_does_not_replace_the_ledger(select: Any, path: Path) -> None:
+    before = path.read_text()
+    ran = select("--ledger", path, "-o", path, "--format", "csv", "--force")
+    assert ran.refused("is an input file")
+    assert path.read_text() == before
+
+
+def test_test_seeds_book_nothing(run: Any, select: Any, path: Path) -> None:
+    assert select("--ledger", path, "--seed", "1", "--insecure-test").code == 0
+    assert json.loads(run("ledger", path, "--json").out)["entries"] == []
+
+
+def test_a_dry_run_books_nothing(run: Any, select: Any, path: Path) -> None:
+    assert select("--ledger", path, "--dry-run").code == 0
+    assert json.loads(run("ledger", path, "--json").out)["entries"] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "name one FILE"),
+        (["create"], "name one FILE"),
+        (["a.json", "b.json"], "name one FILE"),
+        (["missing.json"], "no ledger missing.json"),
+        (["create", "new.json"], "--epsilon and --delta are missing"),
+        (["create", "new.json", "--epsilon", "1"], "--epsilon and --delta are missing"),
+        (["create", "new.json", "--epsilon", "0", "--delta", "1e-5"], "epsilon must be"),
+        (["old.json", "--epsilon", "1"], "a total is given once"),
+    ],
+)
+def test_bad_usage(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: Any, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("ledger", *words).refused(message)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_purpose_needs_a_ledger(select: Any) -> None:
+    assert select("--purpose", "fun").refused("--ledger")

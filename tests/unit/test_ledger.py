@@ -1,0 +1,222 @@
+"""Ledgers: booked before data is read, refused above the total, crash-safe and locked."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dp_sips
+from dp_sips import Budget, Ledger, count_users, plan, select_partitions
+from dp_sips.errors import InputError, OutputError, UsageError
+
+DATA = {user: ["jam"] for user in range(400)}
+SMALL: dict[str, Any] = {"epsilon": 0.4, "delta": 1e-6, "mechanism": "gw"}
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger.create(tmp_path / "budget.json", epsilon=1.0, delta=1e-5)
+
+
+def untouched() -> Iterator[Any]:
+    """Fail when the first row is asked for."""
+    rows: list[tuple[Any, ...]] = [()]
+    for row in rows:
+        assert row, "data was read"
+        yield row
+
+
+class TestBooking:
+    def test_each_release_is_an_entry(self, ledger: Ledger) -> None:
+        select_partitions(DATA, ledger=ledger.path, **SMALL)
+        count_users(DATA, epsilon=0.3, delta=1e-6, mechanism="sips", ledger=ledger)
+        first, second = ledger.entries
+        assert first["what"] == {
+            "release": "items", "user": "user", "items": ["item"], "mechanism": "gw",
+        }  # fmt: skip
+        assert first["asked"] == {"epsilon": 0.4, "delta": 1e-6}
+        assert second["what"]["release"] == "counts"
+        assert (first["number"], second["number"]) == (1, 2)
+        spent = ledger.summary()["spent"]
+        assert 0.4 < spent["epsilon"] <= 0.7
+        assert spent["delta"] <= 2e-6
+
+    def test_refuses_what_would_exceed_the_total_without_reading(self, ledger: Ledger) -> None:
+        for _ in range(2):
+            select_partitions(DATA, ledger=ledger, **SMALL)
+        before = Path(ledger.path).read_bytes()
+        with pytest.raises(UsageError, match=r"not enough left .* total is \(1, 1e-05\)"):
+            select_partitions(untouched(), ledger=ledger, **SMALL)
+        assert Path(ledger.path).read_bytes() == before
+
+    def test_all_of_it_can_be_spent(self, ledger: Ledger) -> None:
+        select_partitions(DATA, ledger=ledger, epsilon=1.0, delta=1e-5)
+        assert ledger.summary()["left"]["epsilon"] < 1e-6
+
+    def test_comes_before_the_first_row(self, ledger: Ledger) -> None:
+        with pytest.raises(AssertionError, match="data was read"):
+            select_partitions(untouched(), ledger=ledger, **SMALL)
+        assert len(ledger.entries) == 1
+
+    def test_bad_usage_books_nothing(self, ledger: Ledger) -> None:
+        with pytest.raises(InputError):
+            select_partitions(DATA, ledger=ledger, user="nobody", item="nothing", **SMALL)
+        assert ledger.entries == []
+
+    def test_test_seeds_book_nothing(self, ledger: Ledger) -> None:
+        made = select_partitions(DATA, ledger=ledger, seed=1, insecure_test=True, **SMALL)
+        assert not made.private
+        assert ledger.entries == []
+
+    def test_many_gaussian_releases_fit_where_addition_would_not(self, tmp_path: Path) -> None:
+        made = [
+            Ledger.create(tmp_path / f"{adaptive}.json", epsilon=1, delta=1e-5, adaptive=adaptive)
+            for adaptive in (False, True)
+        ]
+        spent = plan("sips", epsilon=0.25, delta=1e-6)
+        booked = []
+        for one in made:
+            while True:
+                try:
+                    one.book(spent.guarantee, spent.asked, {"release": "items"})
+                except UsageError:
+                    break
+            booked.append(len(one.entries))
+        assert booked[1] == 4
+        assert booked[0] >= 8
+
+    def test_a_look_is_booked_at_its_worst(self, ledger: Ledger) -> None:
+        made = select_partitions(DATA, ledger=ledger, epsilon=0.5, delta=1e-6)
+        assert made.certificate["chosen_by"] is not None
+        (entry,) = ledger.entries
+        assert entry["spent"] == dict(
+            zip(("epsilon", "delta"), made.guarantee.stated(), strict=True)
+        )
+
+
+class TestFile:
+    def test_people_can_read_it(self, tmp_path: Path) -> None:
+        path = tmp_path / "b.json"
+        Ledger.create(path, epsilon=2, delta=1e-5)
+        select_partitions(DATA, ledger=Ledger(path, "the weekly list"), epsilon=1, delta=1e-6)
+        text = path.read_text("utf-8")
+        assert '"purpose": "the weekly list"' in text
+        assert len(text.splitlines()) < 50
+        assert json.loads(text)["total"] == {"epsilon": 2.0, "delta": 1e-5}
+
+    def test_is_not_replaced(self, ledger: Ledger) -> None:
+        with pytest.raises(UsageError, match="exists"):
+            Ledger.create(ledger.path, epsilon=5, delta=1e-5)
+
+    def test_a_missing_one(self, tmp_path: Path) -> None:
+        with pytest.raises(UsageError, match=r"no ledger .*/b\.json: create it"):
+            select_partitions(untouched(), ledger=tmp_path / "b.json", **SMALL)
+
+    @pytest.mark.parametrize("total", [{"epsilon": 0, "delta": 1e-5}, {"epsilon": 1, "delta": 1}])
+    def test_bad_totals(self, tmp_path: Path, total: Any) -> None:
+        with pytest.raises(UsageError, match="must be"):
+            Ledger.create(tmp_path / "b.json", **total)
+        assert not (tmp_path / "b.json").exists()
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "not JSON", "[]", '{"kind": "a list"}', '{"kind": "dp-sips ledger", "format": 2}',
+            '{"kind": "dp-sips ledger", "format": 1}',
+            '{"kind": "dp-sips ledger", "format": 1, "total": 1, "entries": []}',
+        ],
+    )  # fmt: skip
+    def test_what_is_not_a_ledger(self, tmp_path: Path, text: str) -> None:
+        path = tmp_path / "b.json"
+        path.write_text(text)
+        with pytest.raises(InputError, match="ledger"):
+            select_partitions(untouched(), ledger=path, **SMALL)
+        assert path.read_text() == text
+
+    def test_other_kinds_of_parameter(self) -> None:
+        wrong: Any = 3
+        with pytest.raises(UsageError, match="ledger must be a path or a Ledger, got int"):
+            select_partitions(untouched(), ledger=wrong, **SMALL)
+
+
+class TestCrashes:
+    def test_a_failing_disk_leaves_the_old_file_and_no_release(
+        self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        before = Path(ledger.path).read_bytes()
+
+        def fails(*_: Any) -> None:
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(Path, "replace", fails)
+        with pytest.raises(OutputError, match="No space left"):
+            select_partitions(untouched(), ledger=ledger, **SMALL)
+        monkeypatch.undo()
+        assert Path(ledger.path).read_bytes() == before
+        names = {path.name for path in Path(ledger.path).parent.iterdir()}
+        assert names == {"budget.json", ".budget.json.lock"}
+        select_partitions(DATA, ledger=ledger, **SMALL)  # the lock is free
+
+    def test_processes_at_the_same_time_book_one_after_the_other(self, tmp_path: Path) -> None:
+        path = tmp_path / "b.json"
+        Ledger.create(path, epsilon=1, delta=1e-4, adaptive=True)
+        script = (
+            "import dp_sips\n"
+            "made = dp_sips.plan('gw', epsilon=0.1, delta=1e-6)\n"
+            f"ledger, booked = dp_sips.Ledger({str(path)!r}), 0\n"
+            "for _ in range(4):\n"
+            "    try:\n"
+            "        ledger.book(made.guarantee, made.asked, {'release': 'items'})\n"
+            "        booked += 1\n"
+            "    except dp_sips.UsageError:\n"
+            "        pass\n"
+            "print(booked)\n"
+        )
+        started = [
+            subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+            for _ in range(4)
+        ]
+        booked = [int(process.communicate()[0]) for process in started]
+        assert sum(booked) == 10
+        assert [entry["number"] for entry in Ledger(path).entries] == list(range(1, 11))
+
+
+class TestBudgets:
+    def test_arithmetic_errs_on_the_private_side(self) -> None:
+        whole, part = Budget(0.3, 1e-5), Budget(0.1, 1e-6)
+        rest = whole - part
+        again = rest + part
+        assert again.rho <= whole.rho * (1 + 1e-15)
+        assert again.rho == pytest.approx(whole.rho)
+        assert again.delta == pytest.approx(whole.delta)
+        first, second = whole.split([1, 2])
+        assert (first + second).rho <= whole.rho * (1 + 1e-15)
+
+    def test_nothing_left(self) -> None:
+        with pytest.raises(UsageError, match="nothing is left of"):
+            Budget(0.1, 1e-6) - Budget(0.1, 1e-7)
+        with pytest.raises(UsageError, match="nothing is left of"):
+            Budget(0.1, 1e-6) - Budget(0.05, 1e-6)
+
+    def test_is_accepted_where_numbers_are(self) -> None:
+        budget = Budget.from_epsilon(1.0, 1e-6)
+        numbers: Any = {"rho": budget.rho, "delta": budget.delta}
+        assert plan("sips", budget=budget) == plan("sips", **numbers)
+        made = select_partitions(DATA, budget=budget, mechanism="sips")
+        assert made.certificate["asked"] == {"epsilon": None, **numbers}
+        counts = count_users(DATA, budget=budget, mechanism="sips")
+        assert counts.certificate["asked"]["rho"] == budget.rho
+
+    @pytest.mark.parametrize("more", [{"epsilon": 1.0}, {"delta": 1e-6}, {"rho": 0.1}])
+    def test_not_both(self, more: Any) -> None:
+        with pytest.raises(UsageError, match="either a budget"):
+            plan("sips", budget=Budget(0.1, 1e-6), **more)
+
+    def test_nothing_else(self) -> None:
+        wrong: Any = (1.0, 1e-6)
+        with pytest.raises(UsageError, match="budget must be a Budget, got tuple"):
+            dp_sips.plan("sips", budget=wrong)
