@@ -13,7 +13,8 @@ from dp_sips.counts import Counts
 from dp_sips.engines import find_engine
 from dp_sips.engines.base import Engine
 from dp_sips.engines.encoding import table_blocks
-from dp_sips.errors import InputError, UsageError
+from dp_sips.errors import UsageError
+from dp_sips.known import known_blocks, known_items
 from dp_sips.ledger import Ledger
 from dp_sips.mechanisms import Mechanism
 from dp_sips.mechanisms.base import Asked
@@ -31,7 +32,6 @@ from dp_sips.privacy.arrays import Blocks, Integers
 from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.budget import Budget
 from dp_sips.privacy.contributions import Contributions
-from dp_sips.privacy.noise import Key
 from dp_sips.progress import Progress
 from dp_sips.room import clear_about_memory
 from dp_sips.select import book, public_facts, refuse_turns, run_key, run_rounds
@@ -39,7 +39,6 @@ from dp_sips.selection import Selection
 from dp_sips.sorting import sorted_items
 from dp_sips.sources import Source, open_source
 from dp_sips.sources.base import USERS
-from dp_sips.sources.keys import read_keys
 from dp_sips.text import TextItems
 from dp_sips.unwise import warn_of_budget
 from dp_sips.validation import check_whole, refuse_unknown
@@ -62,6 +61,8 @@ def count_users(
     other: bool = False,
     selection_max_items: int | None = None,
     items_per_user: float | None = None,
+    public_items: Any = None,
+    min_users: int = 1,
     mechanism: str | Mechanism = "auto",
     engine: str | Engine = "auto",
     nulls: str = "error",
@@ -97,6 +98,9 @@ def count_users(
         selection_max_items: Δ0 of the selection, `max_items` of `select_partitions`; each mechanism
             has its default.
         items_per_user: Roughly how many items a person has, if that is public.
+        public_items: As in `select_partitions`: what is selected, and counted, is new. To count
+            public items, give them as `keys`.
+        min_users: As in `select_partitions`; a noisy count may be below it.
         mechanism: What selects.
         engine: As in `select_partitions`.
         nulls: As in `select_partitions`; `other` needs one that leaves null free.
@@ -119,7 +123,8 @@ def count_users(
     warn_of_budget(asked)
     if keys is None:
         part = DEFAULT_SHARE if share is None else check_share(share)
-        plan = _selection(asked, part, mechanism, selection_max_items, items_per_user)
+        limits = {"items_per_user": items_per_user, "min_users": min_users}
+        plan = _selection(asked, part, mechanism, selection_max_items, limits)
     else:
         part = 1.0
         _refuse_selecting(
@@ -127,6 +132,8 @@ def count_users(
             mechanism=None if mechanism == "auto" else mechanism,
             selection_max_items=selection_max_items,
             items_per_user=items_per_user,
+            public_items=public_items,
+            min_users=None if min_users == 1 else min_users,
         )
         plan = _no_selection(asked, max_items)
     counting = Counting.within(asked, plan.guarantee, max_items, part)
@@ -137,12 +144,14 @@ def count_users(
     refuse_turns(plan, runner)
     source = open_source(runner.read(data), user=user, item=item, nulls=nulls, types=types)
     _check_columns(source, other=other)
-    items = None if keys is None else _read_keys(keys, source, key)
+    items = None if keys is None else known_items("keys", keys, source, key)
+    known = known_blocks("public_items", public_items, source, key)
     spent = asked.about(counting.guarantee)
     book(ledger, replace(plan, asked=asked, guarantee=spent), source, key, "counts")
 
     bounds = plan.bounds if items is None else Bounds(max_items=0)
-    with closing(runner.load(source, replace(bounds, whole=True), key, shown)) as loaded:
+    bounds = replace(bounds, whole=True, without=known)
+    with closing(runner.load(source, bounds, key, shown)) as loaded:
         if items is None:
             plan = run_rounds(plan, loaded, key, shown)
             items = sorted_items(loaded.released(), source.item_schema)
@@ -151,7 +160,8 @@ def count_users(
     sigma = counting.deviation(plan.branch or plan.guarantee, items.num_rows)
     users = pa.array(with_noise(exact, sigma, key), pa.int64())
     share = None if keys is not None else part
-    facts = public_facts(source, items, count=_facts(max_items, sigma, share=share, other=other))
+    counted = _facts(max_items, sigma, share=share, other=other)
+    facts = public_facts(source, items, known, count=counted)
     whole = replace(plan, asked=asked, guarantee=spent, share=share)
     selection = Selection(source.restore(items), whole, not key.is_test, facts)
     return Counts(source.restore_counts(items, users), sigma, selection)
@@ -169,11 +179,11 @@ def _selection(
     share: float,
     mechanism: str | Mechanism,
     max_items: int | None,
-    items_per_user: float | None,
+    limits: dict[str, Any],
 ) -> Plan:
     if max_items is not None:
         check_whole("selection_max_items", max_items)
-    return planned(mechanism, selection_part(asked, share), max_items, items_per_user)
+    return planned(mechanism, selection_part(asked, share), max_items, **limits)
 
 
 def _no_selection(asked: Asked, max_items: int) -> Plan:
@@ -190,16 +200,6 @@ def _check_columns(source: Source, *, other: bool) -> None:
             'other=True has a row with a null item, and nulls="group" makes null an item: leave '
             "one of them out"
         )
-
-
-def _read_keys(keys: Any, source: Source, key: Key) -> pa.Table:
-    """Return the keys, sorted, each once."""
-    earlier = keys.selection if isinstance(keys, Counts) else keys
-    table = read_keys(earlier.items if isinstance(earlier, Selection) else earlier, source)
-    if source.nulls != "group" and any(column.null_count for column in table.columns):
-        raise InputError('keys have nulls, and the data has none: leave them out, or nulls="group"')
-    _, first = np.unique(table_blocks(table, key), axis=0, return_index=True)
-    return sorted_items(table.take(pa.array(first)), source.item_schema)
 
 
 def _exact_counts(loaded: Contributions, keys: Blocks, max_items: int, *, other: bool) -> Integers:

@@ -12,11 +12,12 @@ import numpy as np
 from dp_sips import notebook
 from dp_sips.errors import UsageError
 from dp_sips.levers import SIZES, levers
-from dp_sips.mechanisms import Mechanism, find_mechanism
+from dp_sips.mechanisms import Mechanism, find_mechanism, min_users_of, requiring
 from dp_sips.mechanisms.auto import recommended
 from dp_sips.mechanisms.base import Asked, Branch, EpsilonDelta, Look, RhoDelta
 from dp_sips.mechanisms.chances import binomial
 from dp_sips.mechanisms.counting import selection_part
+from dp_sips.mechanisms.min_users import check_min_users
 from dp_sips.privacy.arrays import Floats
 from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.budget import Budget
@@ -60,6 +61,11 @@ class Plan:
     def max_items(self) -> int:
         """Δ0, how many items of a user count."""
         return self.bounds.max_items
+
+    @property
+    def min_users(self) -> int:
+        """How many users must hold an item for it to be released at all."""
+        return min_users_of(self.mechanism)
 
     def after_look(self, contributions: Contributions, noise: Scrambler) -> "Plan":
         """Return the plan that a private look at the data chooses; without a look, this plan."""
@@ -124,7 +130,8 @@ class Plan:
 
     def explain(self) -> str:
         """Say in plain words what will happen; nothing in it depends on data."""
-        return "\n\n".join((self._promise(), self.mechanism.words(self.rounds), self._needs()))
+        parts = (self._promise(), self.mechanism.words(self.rounds), self._least(), self._needs())
+        return "\n\n".join(filter(None, parts))
 
     def table(self) -> list[dict[str, Any]]:
         """Return the rounds as rows of a table."""
@@ -193,6 +200,15 @@ class Plan:
             )
         )
 
+    def _least(self) -> str:
+        if self.min_users == 1:
+            return ""
+        m = self.min_users
+        return (
+            f"Nothing that fewer than {m:,} users hold is released, whatever the noise: of what\n"
+            f"users give to an item, the {m - 1:,} largest parts do not count."
+        )
+
     def _needs(self) -> str:
         sizes = [m for m in SIZES if m <= self.max_items]
         if self.max_items not in sizes and self.max_items < SIZES[-1]:
@@ -221,6 +237,7 @@ def plan(
     budget: Budget | None = None,
     max_items: int | None = None,
     items_per_user: float | None = None,
+    min_users: int = 1,
     **unknown: Any,
 ) -> Plan:
     """Compute the rounds of a release from public parameters.
@@ -235,6 +252,7 @@ def plan(
         max_items: Δ0, how many items of a user count; each mechanism has its default.
         items_per_user: Roughly how many items a person has, if that is public: "auto" then needs no
             look at the data. It must not come from the data that is protected.
+        min_users: How many users must hold an item for it to be released at all.
         unknown: Refused, with the name that is meant where another library's is given.
 
     Guarantee: with `epsilon`, a release by this plan is (ε, δ)-DP; with `rho`, it is δ-approximate
@@ -243,7 +261,7 @@ def plan(
     refuse_unknown(unknown)
     asked = asked_for(epsilon, delta, rho, budget)
     warn_of_budget(asked)
-    return planned(mechanism, asked, max_items, items_per_user)
+    return planned(mechanism, asked, max_items, items_per_user, min_users)
 
 
 def planned(
@@ -251,15 +269,16 @@ def planned(
     asked: Asked,
     max_items: int | None,
     items_per_user: float | None,
+    min_users: int = 1,
 ) -> Plan:
     """Return a plan, as `plan` does, without its warnings."""
     most = None if max_items is None else check_whole("max_items", max_items)
     if mechanism == "auto":
-        chosen, design = recommended(asked, most, items_per_user)
+        chosen, design = recommended(asked, most, items_per_user, check_min_users(min_users))
     elif items_per_user is not None:
         raise UsageError("items_per_user is a hint for mechanism='auto': leave it out")
     else:
-        chosen = find_mechanism(mechanism)
+        chosen = requiring(find_mechanism(mechanism), check_min_users(min_users))
         design = chosen.design(asked, most or chosen.default_max_items)
     spent = asked.about(design.guarantee)
     return Plan(chosen, asked, design.rounds, spent, design.bounds, design.look)

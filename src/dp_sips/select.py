@@ -12,12 +12,15 @@ import pyarrow as pa
 
 from dp_sips.engines import find_engine
 from dp_sips.engines.base import Engine
+from dp_sips.engines.block_sets import NO_BLOCKS
 from dp_sips.errors import UsageError
+from dp_sips.known import known_blocks
 from dp_sips.ledger import Ledger, as_ledger
 from dp_sips.levels import Level, Spending, facts_of, levels_of, source_of, whole_release
 from dp_sips.mechanisms import Mechanism
 from dp_sips.plan import Plan
 from dp_sips.plan import plan as make_plan
+from dp_sips.privacy.arrays import Blocks
 from dp_sips.privacy.budget import Budget
 from dp_sips.privacy.contributions import Contributions
 from dp_sips.privacy.noise import Key, Purpose
@@ -44,6 +47,8 @@ def select_partitions(
     ledger: str | PathLike[str] | Ledger | None = None,
     max_items: int | None = None,
     items_per_user: float | None = None,
+    public_items: Any = None,
+    min_users: int = 1,
     mechanism: str | Mechanism = "auto",
     engine: str | Engine = "auto",
     hierarchy: Shares = False,
@@ -72,6 +77,10 @@ def select_partitions(
         max_items: Δ0, how many items of a user count; each mechanism has its default.
         items_per_user: Roughly how many items a person has, if that is public: "auto" then needs no
             look at the data. It must not come from the data that is protected.
+        public_items: Items that are public already: a list, a table with the item columns, a file,
+            or an earlier `Selection` or `Counts`. They use up nothing of what a user can give, and
+            the release has the new ones only.
+        min_users: How many users must hold an item: nothing that fewer hold is ever released.
         mechanism: "auto" for the recommended one, another name such as "sips", or a mechanism with
             its own parameters.
         engine: "auto", "memory", "spark", "reference", or an engine with its own options.
@@ -93,8 +102,16 @@ def select_partitions(
     Public: every argument except `data`. Sensitive: `data`, except its column names and types.
     """
     refuse_unknown(unknown)
-    planned = partial(make_plan, mechanism, max_items=max_items, items_per_user=items_per_user)
+    planned = partial(
+        make_plan,
+        mechanism,
+        max_items=max_items,
+        items_per_user=items_per_user,
+        min_users=min_users,
+    )
     levels = levels_of(item, hierarchy)
+    if levels and public_items is not None:
+        raise UsageError("public_items are for one selection, and levels are several: leave it out")
     plan = planned(epsilon=epsilon, delta=delta, rho=rho, budget=budget)
     key = run_key(seed, insecure_test=insecure_test)
     shown = Progress(show=progress)
@@ -111,14 +128,16 @@ def select_partitions(
         book(ledger, promised, read(levels[-1]), key, "items, level by level")
         return _select_levels(levels, spending, read, runner=runner, key=key, shown=shown)
     source = opened(runner.read(data), item=item)
+    known = known_blocks("public_items", public_items, source, key)
     warn_of_lists(plan.max_items, lists=source.has_lists or isinstance(item, TextItems))
     book(ledger, plan, source, key, "items")
 
-    with closing(runner.load(source, plan.bounds, key, shown)) as contributions:
+    bounds = replace(plan.bounds, without=known)
+    with closing(runner.load(source, bounds, key, shown)) as contributions:
         plan = run_rounds(plan, contributions, key, shown)
         released = sorted_items(contributions.released(), source.item_schema)
 
-    facts = public_facts(source, released)
+    facts = public_facts(source, released, known)
     return Selection(source.restore(released), plan, not key.is_test, facts)
 
 
@@ -147,22 +166,24 @@ def _select_levels(
         facts.append(facts_of(level, plan))
 
     items = whole_release(released, source)
-    public = public_facts(source, items) | {"levels": facts}
+    public = public_facts(source, items, NO_BLOCKS) | {"levels": facts}
     whole = replace(plan, asked=spending.asked, guarantee=spending.guarantee())
     return Selection(source.restore(items), whole, not key.is_test, public, tuple(tables))
 
 
 def public_facts(
-    source: Source, released: pa.Table, count: dict[str, Any] | None = None
+    source: Source, released: pa.Table, known: Blocks, count: dict[str, Any] | None = None
 ) -> dict[str, Any]:
     """Return what the certificate says beyond the plan.
 
-    Public: names and types of columns, the released items, the time, and what is said of counts.
+    Public: names and types of columns, the released items, how many were known before, the time,
+    and what is said of counts.
     """
     return {
         "user_column": source.schema.names[0],
         "item_columns": source.describe(released),
         "nulls": source.nulls,
+        "public_items": len(known),
         "number_of_items": released.num_rows,
         "count": count,
         "time": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),

@@ -82,6 +82,8 @@ class Selection:
             "mechanism": {"name": self.plan.mechanism.name, "parameters": _parameters(self.plan)},
             "chosen_by": self.plan.chosen_by,
             "max_items": self.plan.max_items,
+            "min_users": self.plan.min_users,
+            "public_items": facts["public_items"],
             "rounds": [_comparable(row) for row in self.plan.table()],
             "nulls": facts["nulls"],
             "items": {"columns": facts["item_columns"], "number": facts["number_of_items"]},

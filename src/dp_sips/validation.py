@@ -45,7 +45,8 @@ def check_positive(name: str, value: object) -> float:
 
 OURS: Final = (
     "user", "item", "epsilon", "delta", "rho", "budget", "ledger", "max_items", "items_per_user",
-    "mechanism", "engine", "hierarchy", "nulls", "types", "seed", "insecure_test", "progress",
+    "public_items", "min_users", "mechanism", "engine", "hierarchy", "nulls", "types", "seed",
+    "insecure_test", "progress",
 )  # fmt: skip
 
 _MEANT: Final = {
@@ -65,6 +66,8 @@ _MEANT: Final = {
         "partitions_per_user", "max_user_contribution", "contribution_bound",
     ),
     "mechanism": ("strategy", "partition_selection_strategy", "method", "algorithm"),
+    "public_items": ("public_partitions", "known_items", "public_keys"),
+    "min_users": ("pre_threshold", "min_privacy_units_per_group", "min_count"),
     "engine": ("backend",),
     "seed": ("random_state", "random_seed", "rng"),
     "mechanism=Sips(rounds=…)": ("rounds", "iterations", "num_iters", "n_iter"),

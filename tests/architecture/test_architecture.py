@@ -49,13 +49,15 @@ ALLOWED: dict[str, set[str]] = {
     "engines": {"errors", "mechanisms", "privacy", "progress", "room", "sources", "validation"},
     "sorting": {"engines", "sources"},
     "counts": {"notebook", "pages", "plan", "privacy", "rows", "selection"},
+    "known": {"counts", "engines", "errors", "privacy", "selection", "sorting", "sources"},
     "count": {
-        "counts", "engines", "errors", "ledger", "mechanisms", "plan", "privacy", "progress",
-        "room", "select", "selection", "sorting", "sources", "text", "unwise", "validation",
+        "counts", "engines", "errors", "known", "ledger", "mechanisms", "plan", "privacy",
+        "progress", "room", "select", "selection", "sorting", "sources", "text", "unwise",
+        "validation",
     },
     "select": {
-        "engines", "errors", "ledger", "levels", "mechanisms", "plan", "privacy", "progress",
-        "room", "selection", "sorting", "sources", "text", "unwise", "validation",
+        "engines", "errors", "known", "ledger", "levels", "mechanisms", "plan", "privacy",
+        "progress", "room", "selection", "sorting", "sources", "text", "unwise", "validation",
     },
     "levels": {
         "engines", "errors", "mechanisms", "plan", "privacy", "sorting", "sources", "text",
@@ -173,7 +175,7 @@ class TestImports:
 
     def test_engines_do_not_know_each_other(self) -> None:
         """Spark's workers run the compiled loops of the memory engine, and nothing else of it."""
-        names = ("kernels", "matching", "settling", "weighing")
+        names = ("kernels", "matching", "min_users", "settling", "weighing")
         loops = tuple(f"dp_sips.engines.memory.{name}" for name in names)
         for path, tree in TREES.items():
             for name in imported(tree):

@@ -81,6 +81,11 @@ class Rounds:
 
     engine: Any
 
+    @staticmethod
+    def read(contributions: Any, weights: Any) -> Histogram:
+        """Read the weights that loaded contributions have returned."""
+        return by_verdict(contributions, weights)
+
     def weights(
         self, data: Any, max_items: int, removed: Callable[[bytes], bool], seed: int, **options: Any
     ) -> tuple[Histogram, Histogram]:

@@ -36,7 +36,8 @@ def test_certificate_is_pinned() -> None:
     certificate = select(200, mechanism="cumulative").certificate
     assert set(certificate) == {
         "software", "version", "time", "private", "protected", "asked", "spent", "mechanism",
-        "chosen_by", "max_items", "rounds", "nulls", "items", "count", "levels", "output",
+        "chosen_by", "max_items", "min_users", "public_items", "rounds", "nulls", "items", "count",
+        "levels", "output",
     }  # fmt: skip
     assert certificate["asked"] == {"epsilon": 1.0, "delta": 1e-6, "rho": None}
     assert set(certificate["spent"]) == {
@@ -45,7 +46,7 @@ def test_certificate_is_pinned() -> None:
     assert certificate["mechanism"]["name"] == "cumulative"
     assert certificate["mechanism"]["parameters"] == {
         "rounds": 17, "growth": 1.0, "trust": 1.06, "first_drop": -2.5, "last_drop": 3.0,
-        "ramp": 1.5,
+        "ramp": 1.5, "min_users": 1,
     }  # fmt: skip
     assert certificate["items"] == {"columns": {"item": "string"}, "number": 1}
     assert certificate["protected"]["user"] == "user"

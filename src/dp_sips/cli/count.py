@@ -94,6 +94,8 @@ def _count(args: argparse.Namespace) -> None:
         other=args.other,
         selection_max_items=args.selection_max_items,
         items_per_user=args.items_per_user if chosen == "auto" else None,
+        public_items=args.public_items,
+        min_users=args.min_users,
         mechanism=chosen,
         engine=engine(args),
         nulls=args.nulls,
@@ -118,6 +120,7 @@ def _words(args: argparse.Namespace, chosen: str | Mechanism) -> str:
         **asdict(selection_part(asked, share)),
         max_items=args.selection_max_items,
         items_per_user=args.items_per_user if chosen == "auto" else None,
+        min_users=args.min_users if args.keys is None else 1,
     ).explain()
 
 

@@ -28,6 +28,13 @@ def add_privacy(parser: Parser, max_items: str = _MAX_ITEMS) -> None:
         "--delta", type=float, metavar="D", help="δ: well below 1 / (number of users)"
     )
     group.add_argument("--max-items", type=int, metavar="N", help=max_items)
+    group.add_argument(
+        "--min-users",
+        type=int,
+        default=1,
+        metavar="M",
+        help="release nothing that fewer than M users hold, whatever the noise (default: 1)",
+    )
 
 
 def add_types(group: argparse._ActionsContainer) -> None:

@@ -52,6 +52,7 @@ def run(args: argparse.Namespace) -> None:
         rho=args.rho,
         max_items=args.max_items,
         items_per_user=args.items_per_user if chosen == "auto" else None,
+        min_users=args.min_users,
     )
     items = 1 if args.items_per_user is None else args.items_per_user
     chance = None if args.users is None else _chance(made, args.users, items)
@@ -93,6 +94,7 @@ def _facts(made: dp_sips.Plan) -> dict[str, Any]:
         "mechanism": made.mechanism.name,
         "asked": asdict(made.asked),
         "max_items": made.max_items,
+        "min_users": made.min_users,
         "rounds": made.table(),
         "guarantee": {
             "epsilon": epsilon,

@@ -142,6 +142,7 @@ def _in_flags(message: str) -> str:
     message = re.sub(r"\bmax_items=(?=\d)", "--max-items ", message)
     message = re.sub(r'\bnulls="(\w+)"', r"--nulls \1", message)
     message = re.sub(r"\bother=True", "--other", message)
+    message = re.sub(r"\b(min_users|public_items)\b", _as_flag, message)
     message = re.sub(r"\bengine='(\w+)'", r"--engine \1", message)
     return re.sub(r"\bitem=\[(.*?)\]", lambda found: _repeated("--item", found[1]), message)
 
@@ -149,3 +150,7 @@ def _in_flags(message: str) -> str:
 def _repeated(flag: str, listed: str) -> str:
     """Turn 'a', 'b' into --item a --item b."""
     return " ".join(f"{flag} {value.strip()}" for value in listed.replace("'", "").split(","))
+
+
+def _as_flag(name: re.Match[str]) -> str:
+    return "--" + name[0].replace("_", "-")

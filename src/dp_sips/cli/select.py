@@ -104,6 +104,8 @@ def _select(args: argparse.Namespace) -> None:
         ledger=ledger(args),
         max_items=args.max_items,
         items_per_user=args.items_per_user if chosen == "auto" else None,
+        public_items=args.public_items,
+        min_users=args.min_users,
         mechanism=chosen,
         engine=engine(args),
         nulls=args.nulls,
@@ -172,6 +174,7 @@ def _plan(args: argparse.Namespace, chosen: str | Mechanism) -> Plan:
         rho=args.rho,
         max_items=args.max_items,
         items_per_user=args.items_per_user if chosen == "auto" else None,
+        min_users=args.min_users,
     )
 
 
@@ -194,6 +197,12 @@ def add_input(parser: Parser) -> None:
         default="error",
         metavar="RULE",
         help="error (default), drop such rows, or group null items as an item of their own",
+    )
+    group.add_argument(
+        "--public-items",
+        metavar="FILE",
+        help="items that are public already, in a file with the item columns: they use up nothing "
+        "of what a user can give, and the release has new ones only",
     )
     add_types(group)
     add_dialect(group)
@@ -278,14 +287,14 @@ def check_words(args: argparse.Namespace) -> None:
 
 
 def check_outputs(args: argparse.Namespace, *, columns: int, keys: str | None = None) -> None:
-    """Reject outputs that cannot be written, before any data is read; `keys` is read, too."""
+    """Reject outputs that cannot be written, before any data is read; `keys` are read, too."""
     kind = format_of(Path(args.output or "stdout"), args.format or _default_format(args))
     check_columns(kind, columns)
     if args.escape_formulas and kind != "csv":
         raise UsageError(f"--escape-formulas is for CSV, and the format is {kind}: leave it out")
     if args.json or not args.output:
         stdout()  # or say that it is closed
-    places = [*args.input, *filter(None, [keys])]
+    places = [*args.input, *filter(None, [keys, args.public_items])]
     local = [place for place in places if "://" not in place]  # s3:// is Spark's to find
     find = find_any_files if dialect(args) else find_files
     read = find(local) if local else []

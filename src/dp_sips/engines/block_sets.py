@@ -1,6 +1,7 @@
 """Sets of blocks, sorted by hash: the order in which they fall into buckets."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, Self
 
 import numpy as np
@@ -25,14 +26,21 @@ class BlockSet:
     def __len__(self) -> int:
         return len(self.blocks)
 
+    @cached_property
+    def _hashes(self) -> Words:
+        return hash_blocks(self.blocks)
+
+    @cached_property
+    def _longest_run(self) -> int:
+        return _longest_run(self._hashes)
+
     def find(self, blocks: Blocks) -> Integers:
         """Return the position of each block in the set, or −1."""
         found = np.full(len(blocks), -1, dtype=np.int64)
         if not len(self):
             return found
-        hashes = hash_blocks(self.blocks)
-        first = np.searchsorted(hashes, hash_blocks(blocks))
-        for step in range(_longest_run(hashes)):
+        first = np.searchsorted(self._hashes, hash_blocks(blocks))
+        for step in range(self._longest_run):
             candidates = np.minimum(first + step, len(self) - 1)
             hits = (self.blocks[candidates] == blocks).all(axis=1)
             found[hits] = candidates[hits]

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from dp_sips.engines.base import Engine
+from dp_sips.engines.block_sets import NO_BLOCKS
 from dp_sips.engines.encoding import (
     PublicCounts,
     item_blocks,
@@ -18,6 +19,7 @@ from dp_sips.engines.encoding import (
     public_counts,
     value_blocks,
 )
+from dp_sips.mechanisms.min_users import reduced
 from dp_sips.privacy import bounding
 from dp_sips.privacy.arrays import Blocks, Integers, Words
 from dp_sips.privacy.bounding import Bounds
@@ -73,12 +75,19 @@ class ReferenceEngine(Engine):
                 words[item] = int(item_words[row])
                 people[user] = user_blocks[row]
         most = bounds.max_items if bounds.once else None
+        known = {
+            block.tobytes() for block in (NO_BLOCKS if bounds.without is None else bounds.without)
+        }
+        public_items = {item for item, block in blocks.items() if block.tobytes() in known}
         users = list(people)
         people_blocks = np.array(list(people.values()), dtype=np.uint64).reshape(-1, 2)
         order = bounding.turns(key, people_blocks)
         turns = [users[n] for n in order]
         user_words = bounding.user_words(key, people_blocks)[order]
         sets = [sorted(ranks[user], key=ranks[user].__getitem__) for user in turns]
+        for counts in times.values():
+            for item in public_items:
+                counts.pop(item, None)
         repeats = [times[user] for user in turns]
         return ReferenceContributions(
             sets,
@@ -88,6 +97,7 @@ class ReferenceEngine(Engine):
             words=words,
             user_words=user_words,
             public=public,
+            without=public_items,
             most=most,
         )
 
@@ -121,10 +131,12 @@ class ReferenceContributions(Contributions):
         words: dict[Item, int] | None = None,
         user_words: Words | None = None,
         public: PublicCounts | None = None,
+        without: Iterable[Item] = (),
         most: int | None = None,
     ) -> None:
-        self._whole = sets
-        self._sets = [items[:most] for items in sets]
+        self._whole = self._sets = sets
+        self._discard(without)
+        self._sets = [items[:most] for items in self._sets]
         self._times = times
         self._blocks = blocks
         self._words = words or {}
@@ -136,24 +148,28 @@ class ReferenceContributions(Contributions):
         self._released: list[Item] = []
 
     def weigh(
-        self, max_items: int, step_bits: int = UNIT_BITS, gamma: Fraction = HALF
+        self,
+        max_items: int,
+        step_bits: int = UNIT_BITS,
+        gamma: Fraction = HALF,
+        min_users: int = 1,
     ) -> dict[Item, int]:
         """Return the weighted histogram: Algorithm 2, lines 3–7."""
-        histogram: dict[Item, int] = defaultdict(int)
+        given: dict[Item, list[int]] = defaultdict(list)
         for items in self._sets:
             counted = items[:max_items]
             for item in counted:
-                histogram[item] += weight(len(counted), step_bits, gamma)
-        return histogram
+                given[item].append(weight(len(counted), step_bits, gamma))
+        return {item: reduced(parts, min_users) for item, parts in given.items()}
 
-    def weigh_by_claim(self, step_bits: int) -> dict[Item, int]:
+    def weigh_by_claim(self, step_bits: int, min_users: int = 1) -> dict[Item, int]:
         """Return the sum of what users give to each item, by its claim."""
-        sums: dict[Item, int] = defaultdict(int)
+        given: dict[Item, list[int]] = defaultdict(list)
         for items in self._sets:
             total = sum(self._claims[item] for item in items)
             for item in items:
-                sums[item] += claimed_weight(self._claims[item], total, step_bits)
-        return sums
+                given[item].append(claimed_weight(self._claims[item], total, step_bits))
+        return {item: reduced(parts, min_users) for item, parts in given.items()}
 
     def spread(
         self,
@@ -270,7 +286,8 @@ class ReferenceContributions(Contributions):
 
     def measure_users(self, measure: Measure) -> int:
         """Return the sum over the users' sets, by their sizes."""
-        return int(measure(np.array([len(items) for items in self._sets], dtype=np.int64)).sum())
+        sizes = [len(items) for items in self._sets if items]
+        return int(measure(np.array(sizes, dtype=np.int64)).sum())
 
     def measure_items(self, weights: dict[Item, int], measure: Measure) -> int:
         """Return the sum over the items, by their weights."""

@@ -11,12 +11,14 @@
 | `single.py` | the optimal rule for users with one item each |
 | `dpsu.py`, `policy_laplace.py`, `gw.py`, `turns.py` | users in turns; their theorem |
 | `mad.py`, `adaptive.py` | MAD and MAD2R; their theorem |
+| `min_users.py` | nothing that fewer than m users hold: reduced weights and their lemma |
 | `auto.py` | what `mechanism="auto"` chooses |
 | `counting.py`, `joint.py`, `discrete.py` | counts of users; with a selection; their noise |
 | `base.py`, `chances.py`, `coins.py` | the protocol; what several share |
 """
 
-from typing import Final
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, Final
 
 from dp_sips.errors import UsageError, did_you_mean
 from dp_sips.mechanisms.base import Mechanism
@@ -48,6 +50,8 @@ __all__ = [
     "SipsRule",
     "WeightedGaussian",
     "find_mechanism",
+    "min_users_of",
+    "requiring",
 ]
 
 MECHANISMS: Final[dict[str, type[Mechanism]]] = {
@@ -82,3 +86,24 @@ def find_mechanism(mechanism: str | Mechanism) -> Mechanism:
             f"mechanism must be a name or a mechanism such as Sips(rounds=3), got {mechanism!r}"
         )
     return mechanism
+
+
+def requiring(mechanism: Mechanism, min_users: int) -> Mechanism:
+    """Return the mechanism with `min_users`, if it has such a parameter."""
+    if min_users == 1:
+        return mechanism
+    if not _has_min_users(mechanism):
+        known = ", ".join(kind.name for kind in MECHANISMS.values() if _has_min_users(kind))
+        raise UsageError(
+            f"min_users is not proven to be private with {mechanism.name}: choose auto, {known}"
+        )
+    return replace(mechanism, min_users=min_users)  # type: ignore[type-var]
+
+
+def min_users_of(mechanism: Mechanism) -> int:
+    """Return how many users must hold an item."""
+    return mechanism.min_users if _has_min_users(mechanism) else 1  # type: ignore[attr-defined]
+
+
+def _has_min_users(mechanism: Any) -> bool:
+    return is_dataclass(mechanism) and "min_users" in {field.name for field in fields(mechanism)}

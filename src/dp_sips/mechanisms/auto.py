@@ -48,6 +48,7 @@ from dp_sips.errors import UsageError
 from dp_sips.mechanisms.base import Asked, Branch, Design, EpsilonDelta, Mechanism
 from dp_sips.mechanisms.cumulative import Cumulative
 from dp_sips.mechanisms.matching import Matching, MatchingRound
+from dp_sips.mechanisms.min_users import check_min_users
 from dp_sips.mechanisms.single import Single
 from dp_sips.mechanisms.sips import Sips
 from dp_sips.mechanisms.sips_rule import SipsRule
@@ -69,6 +70,8 @@ from dp_sips.validation import check_positive
 _FEW_ITEMS: Final = 80
 # Up to this many items a person, if the caller says so, matching releases most.
 _SHORT: Final = 8
+# From this min_users on, votes that do not count cost matching more than long lists cost others.
+_MANY_USERS: Final = 10
 
 _LOOK: Final = 0.01
 """The part of ε that the look spends."""
@@ -163,6 +166,8 @@ class SizeLook:
         long: … and for long ones, cumulative evidence.
         early_short: The same where the first two numbers decide.
         early_long: The same for long lists.
+        min_users: How many users must hold an item. Above 1, matching needs more votes than it was
+            compared for when the lengths were fitted, so that short lists alone do not decide.
     """
 
     epsilon: float
@@ -171,6 +176,7 @@ class SizeLook:
     long: Branch
     early_short: Branch
     early_long: Branch
+    min_users: int = 1
 
     def choose(self, contributions: Contributions, noise: Scrambler) -> Branch:
         """Look at the data, and return what to run.
@@ -187,7 +193,7 @@ class SizeLook:
             scrambler=noise, place=1,
         )  # fmt: skip
         length = _mean_length(lengths, users)
-        if length < _SHORT_LISTS:
+        if length < _SHORT_LISTS and self.min_users == 1:
             return self.early_short
         if length > _LONG_LISTS:
             return self.early_long
@@ -228,7 +234,8 @@ class SizeLook:
         expected = contributions.measure_items(
             matching.weigh(contributions), _ExpectedYield(matching)
         )
-        return expected, contributions.measure_items(contributions.weigh(_PROXY_ITEMS), self._proxy)
+        weights = contributions.weigh(_PROXY_ITEMS, min_users=self.min_users)
+        return expected, contributions.measure_items(weights, self._proxy)
 
     @property
     def _proxy(self) -> "_Proxy":
@@ -312,7 +319,7 @@ def _cells_cost(scales: Sequence[float]) -> SamplerCost:
     return SamplerCost(3 * cells * SAMPLER_ERROR, (len(scales) + 1) * SAMPLER_TAIL)
 
 
-def _look(asked: EpsilonDelta, max_items: int) -> SizeLook:
+def _look(asked: EpsilonDelta, max_items: int, min_users: int) -> SizeLook:
     """Return the look and its branches, which together spend what was asked."""
     epsilon = min(asked.epsilon, LARGEST_EPSILON)
     whole = _LOOK * epsilon
@@ -322,13 +329,14 @@ def _look(asked: EpsilonDelta, max_items: int) -> SizeLook:
         raise UsageError(f"epsilon={asked.epsilon:g} is too small for a look at the data")
     delta = (asked.delta - sampler.tail) / (1 + sampler.loss) * (1 - 2.0**-50)
     early = (whole - sampler.loss) * (_SHARES[0] + _SHARES[1]) + sampler.loss
-    branches = (
+    short, long, early_short, early_long = (
         Branch(mechanism, mechanism.design(EpsilonDelta(rest, delta), max_items))
         # A little less, so that rounded sums stay below what was asked.
         for rest in ((epsilon - spent) * (1 - 2.0**-45) for spent in (whole, early))
-        for mechanism in (Matching(), Cumulative())
+        for mechanism in (Matching(min_users=min_users), Cumulative(min_users=min_users))
     )
-    return SizeLook(whole - sampler.loss, sampler, *branches)
+    branches = short, long, early_short, early_long
+    return SizeLook(whole - sampler.loss, sampler, *branches, min_users)
 
 
 @dataclass(frozen=True)
@@ -339,9 +347,11 @@ class Auto:
 
     Attributes:
         items_per_user: Roughly how many items a person has; None to look.
+        min_users: How many users must hold an item for it to be released at all.
     """
 
     items_per_user: float | None = None
+    min_users: int = 1
 
     name: ClassVar[str] = "auto"
     default_max_items: ClassVar[int] = Cumulative.default_max_items
@@ -350,6 +360,7 @@ class Auto:
     good_for: ClassVar[str] = "most items from any data"
 
     def __post_init__(self) -> None:
+        check_min_users(self.min_users)
         if self.items_per_user is not None:
             check_positive("items_per_user", self.items_per_user)
 
@@ -357,7 +368,7 @@ class Auto:
         """Return both branches and the look that decides between them."""
         if not isinstance(asked, EpsilonDelta):
             raise UsageError("a look at the data needs epsilon: rho has no meaning for matching")
-        look = _look(asked, max_items)
+        look = _look(asked, max_items, self.min_users)
         return Design((look.short, look.long), look.guarantee(), look.long.design.bounds, look)
 
     def chances(self, rounds: Sequence[Branch], holders: Floats, items: int) -> Floats:
@@ -381,13 +392,16 @@ class Auto:
 
 
 def recommended(
-    asked: Asked, max_items: int | None, items_per_user: float | None = None
+    asked: Asked,
+    max_items: int | None,
+    items_per_user: float | None = None,
+    min_users: int = 1,
 ) -> tuple[Mechanism, Design]:
     """Return what `mechanism="auto"` means for these public parameters, and its design.
 
     SIPS serves where the budget is too small for the others.
     """
-    *first_choices, last = _candidates(asked, max_items, items_per_user)
+    *first_choices, last = _candidates(asked, max_items, items_per_user, min_users)
     for mechanism in first_choices:
         try:
             return mechanism, mechanism.design(asked, max_items or mechanism.default_max_items)
@@ -397,20 +411,22 @@ def recommended(
 
 
 def _candidates(
-    asked: Asked, max_items: int | None, items_per_user: float | None
+    asked: Asked, max_items: int | None, items_per_user: float | None, min_users: int
 ) -> list[Mechanism]:
     """Return the mechanisms to try, best first; the last always works where any does."""
-    auto = Auto(items_per_user)
+    auto, m = Auto(items_per_user, min_users), min_users
+    sips, cumulative = Sips(min_users=m), Cumulative(min_users=m)
     if not isinstance(asked, EpsilonDelta):
-        return [Sips()] if max_items and max_items < _FEW_ITEMS else [Cumulative(), Sips()]
+        return [sips] if max_items and max_items < _FEW_ITEMS else [cumulative, sips]
     if max_items == 1:
-        return [Single(), Sips()]
+        return [Single(m), sips]
     if auto.items_per_user is not None:
-        short = auto.items_per_user <= _SHORT
-        return [Matching() if short else Cumulative(), Sips()]
+        short = auto.items_per_user <= _SHORT and m < _MANY_USERS
+        return [Matching(min_users=m) if short else cumulative, sips]
     if max_items and max_items < _FEW_ITEMS:
-        return [Matching() if max_items <= _SHORT else SipsRule(), Sips()]
-    return [auto, Cumulative(), Sips()]
+        short = max_items <= _SHORT and m < _MANY_USERS
+        return [Matching(min_users=m) if short else SipsRule(min_users=m), sips]
+    return [auto, cumulative, sips]
 
 
 CHOICES: Final = (

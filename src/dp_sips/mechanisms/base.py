@@ -202,6 +202,11 @@ def _width(style: str) -> str:
     return style.partition(".")[0]
 
 
+def without_bounds(numbers: dict[str, Any]) -> dict[str, Any]:
+    """Return a round's numbers without those that are the same for the whole plan."""
+    return {name: n for name, n in numbers.items() if name not in {"max_items", "min_users"}}
+
+
 def check_few_items(name: str, max_items: int) -> None:
     """Reject a Δ0 that is too large for weights on a lattice."""
     if max_items > _MOST_ITEMS:

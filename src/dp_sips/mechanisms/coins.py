@@ -8,6 +8,8 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from dp_sips.mechanisms.base import without_bounds
+from dp_sips.mechanisms.min_users import counted_holders
 from dp_sips.privacy.arrays import Floats, Weights
 from dp_sips.privacy.contributions import Contributions
 from dp_sips.privacy.decide import Coin, decide_by_coin
@@ -37,21 +39,25 @@ class CoinRound:
         coin: What it spends, and its table of probabilities.
         max_items: Δ0, how many items of a user count.
         gamma: γ: a user with k items gives k^−γ to each.
+        min_users: How many users must hold an item (mechanisms/min_users.py).
     """
 
     coin: LatticeCoin
     max_items: int
     gamma: Fraction = HALF
+    min_users: int = 1
 
     def run(self, contributions: Contributions, noise: Scrambler) -> None:
         """Release an item with the probability that its weight decides."""
-        weights = contributions.weigh(self.max_items, self.coin.step_bits, self.gamma)
+        lattice = self.coin.step_bits, self.gamma
+        weights = contributions.weigh(self.max_items, *lattice, self.min_users)
         toss = partial(decide_by_coin, coin=self.coin, scrambler=noise)
         contributions.remove(contributions.decide(weights, toss))
 
     def row(self) -> dict[str, Any]:
         """Return the public numbers."""
-        numbers = {name: value for name, value in asdict(self.coin).items() if value is not None}
+        coin = without_bounds(asdict(self.coin))
+        numbers = {name: value for name, value in coin.items() if value is not None}
         return {**numbers, "median": self.coin.median}
 
 
@@ -60,7 +66,8 @@ def coin_chances(rounds: Sequence[CoinRound], holders: Floats, items: int) -> Fl
     missed = np.zeros(len(holders))
     for r in rounds:
         # No table is as long as this; and the product is exact.
-        users: Weights = np.minimum(holders, 2.0**33).astype(np.uint64)
+        counted = counted_holders(holders, r.min_users)
+        users: Weights = np.minimum(counted, 2.0**33).astype(np.uint64)
         yes, _ = r.coin.odds(users * np.uint64(weight(items, r.coin.step_bits, r.gamma)))
         with np.errstate(divide="ignore"):
             missed += np.log1p(-yes)

@@ -20,7 +20,7 @@ not the paper's.
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any, ClassVar, Final
@@ -35,11 +35,14 @@ from dp_sips.mechanisms.base import (
     RhoDelta,
     check_few_items,
     table_of_rounds,
+    without_bounds,
 )
 from dp_sips.mechanisms.evidence import (
     CLAIMS,
     NOISE_PARTS,
+    SHARED_PARTS,
     STEP_BITS,
+    JointBound,
     Schedule,
     calibrate_evidence,
     calibrate_evidence_rho,
@@ -48,12 +51,13 @@ from dp_sips.mechanisms.evidence import (
     largest_rho,
     lattice_cost,
 )
+from dp_sips.mechanisms.min_users import check_min_users, counted_holders
 from dp_sips.mechanisms.weighted_gaussian import NOISY_ROUNDS
 from dp_sips.privacy.arrays import Blocks, Bools, Claims, Floats, Weights
 from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.budget import LEAST_EPSILON, Accounting, rounded_up
 from dp_sips.privacy.contributions import Contributions, Evidence
-from dp_sips.privacy.guarantee import Guarantee, SamplerCost
+from dp_sips.privacy.guarantee import Guarantee, SamplerCost, zcdp_of_epsilon
 from dp_sips.privacy.noise import Scrambler, gaussian
 from dp_sips.privacy.search import boundary
 from dp_sips.privacy.weights import WHOLE_CLAIM, claimed_weight
@@ -94,11 +98,13 @@ def decide_on_evidence(
     threshold: float,
     edges: Sequence[float],
     scrambler: Scrambler,
+    shared: bool = False,
 ) -> tuple[Evidence, Bools, Claims]:
     """Add a round's noisy weights to the evidence; release above the threshold, drop the hopeless.
 
-    Weights are whole steps of the lattice, and noise is rounded to it. An item without weight is in
-    nobody's set: it is dropped, and never released.
+    Weights are whole steps of the lattice, and noise is rounded to it. An item without weight is
+    never released. It is in nobody's set, and dropped; unless weights are reduced (`shared`): then,
+    whether it has weight must not show in its claim.
 
     Guarantee: verdicts and claims are a function of the noisy weights, cut to the items that occur;
     claims do not fall with evidence.
@@ -115,7 +121,8 @@ def decide_on_evidence(
     claims = np.zeros(len(total), dtype=np.uint8)
     for edge, step in zip(edges, _CLAIM_STEPS, strict=True):
         claims += (total >= edge).view(np.uint8) * step
-    claims *= held.view(np.uint8)
+    if not shared:
+        claims *= held.view(np.uint8)
     return total, held & (total >= threshold), claims
 
 
@@ -135,6 +142,7 @@ class EvidenceRound:
         counted: How much all rounds so far count.
         edges: The evidence from which an item keeps 1/4, 1/2, 3/4 and all of its weight, relative
             to others in the same set; below the first, it is given up.
+        min_users: How many users must hold an item (mechanisms/min_users.py).
     """
 
     rho: float
@@ -146,6 +154,7 @@ class EvidenceRound:
     count: float
     counted: float
     edges: tuple[float, ...]
+    min_users: int = 1
 
     def run(self, contributions: Contributions, noise: Scrambler) -> None:
         """Add to the evidence; release what it proves, and drop what it shows to be hopeless."""
@@ -156,13 +165,14 @@ class EvidenceRound:
             threshold=self.threshold * self.counted,
             edges=[edge * self.counted for edge in self.edges],
             scrambler=noise,
+            shared=self.min_users > 1,
         )
-        weights = contributions.weigh_by_claim(STEP_BITS)
+        weights = contributions.weigh_by_claim(STEP_BITS, self.min_users)
         contributions.remove(contributions.decide_on_evidence(weights, judge))
 
     def row(self) -> dict[str, Any]:
         """Return the public numbers."""
-        return {name: value for name, value in asdict(self).items() if name != "max_items"}
+        return without_bounds(asdict(self))
 
 
 @dataclass(frozen=True, repr=False)
@@ -196,8 +206,53 @@ class EvidenceGuarantee(Guarantee):
         return self._joint_delta(epsilon)
 
     def _joint_delta(self, epsilon: float) -> float:
-        bound = joint_bound(self.schedule, self.max_items)
-        return bound.delta(epsilon, self.rho, np.array(self.thresholds))
+        return self.bound.delta(epsilon, self.noise_rho, np.array(self.thresholds))
+
+    @property
+    def bound(self) -> JointBound:
+        """The theorem's D and G."""
+        return joint_bound(self.schedule, self.max_items)
+
+    @property
+    def noise_rho(self) -> float:
+        """ρ of all noise."""
+        return self.rho
+
+
+@dataclass(frozen=True)
+class SharedEvidenceGuarantee(EvidenceGuarantee):
+    """The guarantee with `min_users` above 1: `evidence.py`, "Items of several users".
+
+    `rho` and `threshold_delta` follow from the (ε, δ) that was asked for, as in `PointGuarantee`.
+
+    Attributes:
+        noise: ρ of all noise.
+    """
+
+    noise: float
+
+    def exact_epsilon(self, delta: float, accounting: Accounting) -> float:
+        """Return the smallest ε that an exact sampler would have, rounded up."""
+        del accounting  # there is only one
+        return super().exact_epsilon(delta, "gaussian")
+
+    def exact_delta(self, epsilon: float, accounting: Accounting) -> float:
+        """Return the smallest δ that an exact sampler would have, rounded up."""
+        del accounting
+        return self._joint_delta(epsilon)
+
+    @property
+    def bound(self) -> JointBound:
+        """The theorem's D, and the G of y = 1."""
+        return joint_bound(self.schedule, self.max_items, shared=True)
+
+    @property
+    def noise_rho(self) -> float:
+        """ρ of all noise."""
+        return self.noise
+
+    def __str__(self) -> str:
+        return f"({math.sqrt(2 * self.rho) + self.sampler.loss:.4g}, {self.threshold_delta:.4g})-DP"
 
 
 @dataclass(frozen=True)
@@ -212,6 +267,7 @@ class Cumulative:
             the other rounds …
         last_drop: … and after the last; in between, it rises fast at first.
         ramp: How many deviations above that an item has its whole share of a user's weight.
+        min_users: How many users must hold an item for it to be released at all.
     """
 
     rounds: int = 17
@@ -220,6 +276,7 @@ class Cumulative:
     first_drop: float = -2.5
     last_drop: float = 3.0
     ramp: float = 1.5
+    min_users: int = 1
 
     name: ClassVar[str] = "cumulative"
     default_max_items: ClassVar[int] = 250
@@ -229,6 +286,7 @@ class Cumulative:
 
     def __post_init__(self) -> None:
         check_whole("rounds", self.rounds)
+        check_min_users(self.min_users)
         for name in ("growth", "trust"):
             factor = check_positive(name, getattr(self, name))
             if abs(math.log(factor)) * (self.rounds - 1) > _LARGEST_GROWTH:
@@ -261,22 +319,29 @@ class Cumulative:
     def design(self, asked: Asked, max_items: int) -> Design:
         """Use one budget for all rounds, and thresholds for the sum of them."""
         check_few_items(self.name, max_items)
-        schedule = self.schedule()
+        schedule, shared = self.schedule(), self.min_users > 1
         match asked:
+            case RhoDelta() if shared:
+                raise UsageError(
+                    "min_users with cumulative needs epsilon, not rho: try mechanism='sips'"
+                )
             case RhoDelta(rho, delta):
                 thresholds = calibrate_evidence_rho(rho, delta, schedule, max_items)
                 sampler = lattice_cost(rho, schedule, max_items)
             case EpsilonDelta():
-                rho, thresholds, sampler = _calibrated(asked, schedule, max_items)
-        guarantee = EvidenceGuarantee(
-            rho,
-            joint_bound(schedule, max_items).threshold_delta(rho, thresholds),
-            sampler,
-            schedule,
-            max_items,
-            tuple(thresholds.tolist()),
+                rho, thresholds, sampler = _calibrated(asked, schedule, max_items, shared=shared)
+        rounds = tuple(
+            replace(step, min_users=self.min_users)
+            for step in _rounds(rho, thresholds, schedule, max_items)
         )
-        rounds = _rounds(rho, thresholds, schedule, max_items)
+        constants = schedule, max_items, tuple(thresholds.tolist())
+        if shared:
+            epsilon, delta = asked.point(sampler)
+            statement = zcdp_of_epsilon(epsilon), delta, sampler
+            guarantee: Guarantee = SharedEvidenceGuarantee(*statement, *constants, rho)
+        else:
+            spent = joint_bound(schedule, max_items).threshold_delta(rho, thresholds)
+            guarantee = EvidenceGuarantee(rho, spent, sampler, *constants)
         return Design(rounds, guarantee, Bounds(max_items, once=True))
 
     def chances(self, rounds: Sequence[EvidenceRound], holders: Floats, items: int) -> Floats:
@@ -284,7 +349,8 @@ class Cumulative:
 
         The other items of its holders are taken to keep their whole claims.
         """
-        return _chances(rounds, holders, items)
+        counted = counted_holders(holders, rounds[0].min_users)
+        return np.where(counted > 0, _chances(rounds, counted, items), 0.0)
 
     def words(self, rounds: Sequence[EvidenceRound]) -> str:
         """Say what the rounds do."""
@@ -293,7 +359,7 @@ class Cumulative:
 
 @lru_cache
 def _calibrated(
-    asked: EpsilonDelta, schedule: Schedule, max_items: int
+    asked: EpsilonDelta, schedule: Schedule, max_items: int, *, shared: bool
 ) -> tuple[float, Floats, SamplerCost]:
     """Return ρ, the thresholds and the lattice's cost, which depend on each other.
 
@@ -302,7 +368,8 @@ def _calibrated(
     """
     least = SamplerCost.of(len(schedule.shares), max_items)  # the least that it can be
     epsilon, delta = asked.point(least)
-    cost = lattice_cost(largest_rho(epsilon, NOISE_PARTS[0] * delta), schedule, max_items)
+    part = (SHARED_PARTS if shared else NOISE_PARTS)[0]
+    cost = lattice_cost(largest_rho(epsilon, part * delta), schedule, max_items)
     while True:
         aside = SamplerCost(1.01 * cost.loss, 1.01 * cost.tail)
         if aside.loss > asked.epsilon / 2:
@@ -311,7 +378,8 @@ def _calibrated(
                 f"cumulative can add for max_items={max_items}: try max_items=100, or "
                 "mechanism='sips'"
             )
-        rho, thresholds = calibrate_evidence(*asked.point(aside), schedule, max_items)
+        point = asked.point(aside)
+        rho, thresholds = calibrate_evidence(*point, schedule, max_items, shared=shared)
         cost = lattice_cost(rho, schedule, max_items)
         if aside.loss >= cost.loss and aside.tail >= cost.tail:
             return rho, thresholds, aside

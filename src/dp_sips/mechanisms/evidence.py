@@ -31,6 +31,21 @@ add P[Eᶜ] ≤ D(t). ∎
 
 The same fixed-ξ argument with y ≤ 1 gives max_t D(t)-approximate ρ-zCDP.
 
+Items of several users. With `min_users=m` above 1, weights are reduced (`min_users.py`), and the t
+items are those that at most m − 1 others hold, after cutting. Others hold them too, so what
+the user adds to their evidence may change their claims, and with these what others give elsewhere:
+to fix ξ is not enough. But the release is (ε, δ)-DP for δ = max_t D(t) + δ_G(ε, √(2ρ)), the same
+with y = 1. Let h be the history of noisy reduced weights of all items. Given h so far, one user
+moves the next of it by a norm of at most 1 (the lemma there), so h is an adaptive composition of
+Gaussian mechanisms. Sets and claims are functions of h and of what was released; whether R > 0
+decides about releases only. Let E be the event that none of the t items reaches its threshold in h.
+With the user, D(t) bounds P[Eᶜ] as above: R is not negative, and at most what the user gives.
+Without the user, the t items have R = 0, and their evidence is noise: D(t) bounds P[Eᶜ], too. On E,
+both releases are the same function of h, what h releases among the items with R > 0 without the
+user. The rest is as in privacy/README.md, "Together". (How many users give to an item is the same
+in all rounds until it leaves the sets: sets are cut once, and no contribution is rounded to 0.) For
+ρ-zCDP this says nothing, as E depends on all of h.
+
 What the theorem is worth: a user whose own items use up δ in D has little norm left to use up δ in
 G, and the other way round, so D and G need not share δ between them.
 
@@ -189,15 +204,18 @@ def claim_chances(schedule: Schedule) -> Floats:
 
 
 @cache
-def joint_bound(schedule: Schedule, max_items: int) -> "JointBound":
+def joint_bound(schedule: Schedule, max_items: int, *, shared: bool = False) -> "JointBound":
     """Return the bound for a schedule and a Δ0; what ε and ρ do not change is computed once."""
-    return JointBound(schedule, max_items)
+    return JointBound(schedule, max_items, shared=shared)
 
 
 class JointBound:
-    """D(t) and G(t) of the theorem, from above, for blocks of t; the first block is t = 0 alone."""
+    """D(t) and G(t) of the theorem, from above, for blocks of t; the first block is t = 0 alone.
 
-    def __init__(self, schedule: Schedule, max_items: int) -> None:
+    Where the t items are `shared` with others ("Items of several users"), G is that of y = 1.
+    """
+
+    def __init__(self, schedule: Schedule, max_items: int, *, shared: bool = False) -> None:
         self.schedule = schedule
         self.max_items = max_items
         self.starts = _starts(max_items)
@@ -209,6 +227,8 @@ class JointBound:
         self._shared = np.stack([self._weights(sums[n]) for n in others])
         pairs = zip(self.starts.tolist(), own, strict=True)
         self._norms = np.stack([self._left(t, sums[n]) for t, n in pairs])
+        if shared:
+            self._norms = np.ones_like(self._norms)
 
     def _weights(self, others: Floats) -> Floats:
         """Return m_i in each cell (rounds × cells)."""
@@ -283,15 +303,16 @@ def claim_edges(rho: float, schedule: Schedule) -> Floats:
 
 
 def calibrate_evidence(
-    epsilon: float, delta: float, schedule: Schedule, max_items: int
+    epsilon: float, delta: float, schedule: Schedule, max_items: int, *, shared: bool = False
 ) -> tuple[float, Floats]:
     """Return the ρ and the thresholds that are (ε, δ)-DP, with the last threshold lowest.
 
-    Guarantee: `joint_bound(schedule, max_items).delta(epsilon, rho, thresholds) <= delta`.
+    Guarantee: `joint_bound(schedule, max_items, shared=shared).delta(epsilon, rho, thresholds)` is
+    at most δ.
     """
-    bound = joint_bound(schedule, max_items)
+    bound = joint_bound(schedule, max_items, shared=shared)
     best: tuple[float, Floats] | None = None
-    for part in reversed(NOISE_PARTS):  # mostly, the last is the best
+    for part in reversed(SHARED_PARTS if shared else NOISE_PARTS):  # mostly, the last is the best
         rho = largest_rho(epsilon, part * delta)
         noise = bound.noise(epsilon, rho)
         if float(noise.max()) >= delta:
@@ -309,6 +330,9 @@ def calibrate_evidence(
 
 NOISE_PARTS: Final = (0.75, 0.85, 0.92, 0.96, 0.985)
 """The parts of δ that calibration tries for a user without items of its own."""
+
+SHARED_PARTS: Final = (0.4, 0.5, 0.6, 0.7, 0.8)
+"""The same where all users have that part of δ."""
 
 
 def calibrate_evidence_rho(rho: float, delta: float, schedule: Schedule, max_items: int) -> Floats:

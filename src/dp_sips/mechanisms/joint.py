@@ -15,7 +15,8 @@ a composition of Gaussians whose Σ 1/σ² is at most 2ρ_s y, and now 2ρ more.
 
 in place of the old G, the proof goes on as before: given ξ in E, none of the user's own items is in
 the release, and the further noise is independent of ξ. As a function of y this G is the old one, at
-ρ_s y + ρ: it is convex where ρ_s y + ρ ≤ √(1 + ε²) − 1.
+ρ_s y + ρ: it is convex where ρ_s y + ρ ≤ √(1 + ε²) − 1. (With
+`min_users` above 1, y = 1, and the argument is that of the paragraph before.)
 
 Coins, and whatever else is (ε₀, δ₀)-DP. Such a mechanism is a function of one that tells all with
 probability δ₀, and otherwise answers one question truthfully with odds e^ε₀ : 1 (`PointGuarantee`).
@@ -53,7 +54,6 @@ import numpy as np
 from dp_sips.errors import UsageError
 from dp_sips.mechanisms.auto import LookGuarantee, PathGuarantee
 from dp_sips.mechanisms.cumulative import EvidenceGuarantee
-from dp_sips.mechanisms.evidence import joint_bound
 from dp_sips.mechanisms.release_rule import rule_delta
 from dp_sips.mechanisms.sips_rule import RuleGuarantee
 from dp_sips.privacy.arrays import Floats
@@ -175,16 +175,15 @@ class EvidenceAndGaussian(Guarantee):
         """Return the smallest δ that an exact sampler would have, rounded up."""
         if accounting == "zcdp":
             return super().exact_delta(epsilon, accounting)
-        bound = joint_bound(self.evidence.schedule, self.evidence.max_items)
-        both = _released(self.evidence) + bound.noise(epsilon, self.evidence.rho, self.more)
+        noise = self.evidence.bound.noise(epsilon, self.evidence.noise_rho, self.more)
+        both = _released(self.evidence) + noise
         return min(1.0, float(both.max()))
 
 
 @lru_cache
 def _released(evidence: EvidenceGuarantee) -> Floats:
     """Return D(t), which a further Gaussian does not change."""
-    bound = joint_bound(evidence.schedule, evidence.max_items)
-    return bound.release(evidence.rho, np.array(evidence.thresholds))
+    return evidence.bound.release(evidence.noise_rho, np.array(evidence.thresholds))
 
 
 @dataclass(frozen=True, repr=False)

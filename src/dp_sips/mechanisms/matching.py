@@ -72,7 +72,8 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from dp_sips.mechanisms.base import Asked, Design, check_few_items
+from dp_sips.mechanisms.base import Asked, Design, check_few_items, without_bounds
+from dp_sips.mechanisms.min_users import check_min_users
 from dp_sips.mechanisms.single import SingleRule
 from dp_sips.privacy.arrays import Floats
 from dp_sips.privacy.bounding import Bounds, check_public_counts
@@ -122,7 +123,8 @@ class MatchingRound:
     def row(self) -> dict[str, Any]:
         """Return the public numbers."""
         numbers = {"seats": self.seats, "spare": self.spare, "laps": self.laps}
-        return {**asdict(self.coin), **numbers, "median": self.coin.median}
+        coin = without_bounds(asdict(self.coin))
+        return {**coin, **numbers, "median": self.coin.median}
 
 
 @dataclass(frozen=True)
@@ -135,10 +137,13 @@ class Matching:
         histogram: Public frequencies of items (of tuples, for several columns): publicly frequent
             items come first on all lists; items that it lacks come last. This must not come from
             the data that is protected.
+        min_users: How many users must hold an item for it to be released at all: that many votes
+            less one do not count.
     """
 
     laps: int = 3
     histogram: Mapping[Any, int] | None = field(default=None, repr=False, hash=False)
+    min_users: int = 1
 
     name: ClassVar[str] = "matching"
     default_max_items: ClassVar[int] = 1_000_000
@@ -148,6 +153,7 @@ class Matching:
 
     def __post_init__(self) -> None:
         check_whole("laps", self.laps, most=_MOST_LAPS)
+        check_min_users(self.min_users)
         if self.histogram is not None:
             check_public_counts("histogram", self.histogram)
 
@@ -156,7 +162,7 @@ class Matching:
         check_few_items(self.name, max_items)
         sampler = SamplerCost.of(rounds=1, max_items=1)
         epsilon, delta = asked.point(sampler)
-        coin = SingleRule(epsilon, delta)
+        coin = SingleRule(epsilon, delta, self.min_users)
         seats, enough = coin.users_for(_LIKELY), coin.users_for(_SURE)
         step = MatchingRound(coin, seats, enough - seats, self.laps, max_items)
         bounds = Bounds(max_items, once=True, public_counts=self.histogram)

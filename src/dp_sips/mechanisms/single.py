@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from dp_sips.errors import UsageError
 from dp_sips.mechanisms.base import Asked, Design
 from dp_sips.mechanisms.coins import CoinRound, coin_chances
+from dp_sips.mechanisms.min_users import check_min_users, counted_holders
 from dp_sips.privacy.arrays import Floats, Weights
 from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.budget import check_delta, check_epsilon
@@ -39,10 +40,17 @@ _HALF: Final = 0.5
 
 @dataclass(frozen=True)
 class SingleRule:
-    """Attributes: epsilon and delta, of what one user may change."""
+    """The rule as a coin.
+
+    Attributes:
+        epsilon: ε of what one user may change.
+        delta: δ of it.
+        min_users: The first m − 1 of an item's users do not count (mechanisms/min_users.py).
+    """
 
     epsilon: float
     delta: float
+    min_users: int = 1
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
@@ -61,12 +69,14 @@ class SingleRule:
 
     def users_for(self, chance: float) -> int:
         """Return the least number of users that is released with at least this probability."""
-        return int(np.argmax(_tables(self.epsilon, self.delta)[0] >= chance))
+        counted = np.argmax(_tables(self.epsilon, self.delta)[0] >= chance)
+        return int(counted) + self.min_users - 1
 
     def chances(self, users: Floats) -> Floats:
         """Return π of whole numbers of users."""
         table = _tables(self.epsilon, self.delta)[0]
-        return table[np.minimum(users, len(table) - 1).astype(np.intp)]
+        counted = counted_holders(users, self.min_users)
+        return table[np.minimum(counted, len(table) - 1).astype(np.intp)]
 
     def odds(self, weights: Weights) -> tuple[Floats, Floats]:
         """Return π and 1 − π of each weight, given in units of 2⁻³⁰."""
@@ -76,8 +86,9 @@ class SingleRule:
 
     def _cells(self, weights: Weights) -> NDArray[np.intp]:
         last = len(_tables(self.epsilon, self.delta)[0]) - 1
-        users: Weights = np.minimum(weights >> np.uint64(UNIT_BITS), np.uint64(last))
-        return users.astype(np.intp)
+        users: Weights = weights >> np.uint64(UNIT_BITS)
+        users = users - np.minimum(users, np.uint64(self.min_users - 1))
+        return np.minimum(users, np.uint64(last)).astype(np.intp)
 
 
 @lru_cache(maxsize=16)
@@ -105,7 +116,12 @@ class Single:
     """The optimal rule for users with one item each (Desfontaines et al. 2022).
 
     No mechanism releases an item of such users with a higher probability.
+
+    Attributes:
+        min_users: How many users must hold an item for it to be released at all.
     """
+
+    min_users: int = 1
 
     name: ClassVar[str] = "single"
     default_max_items: ClassVar[int] = 1
@@ -113,13 +129,16 @@ class Single:
     noise: ClassVar[str] = "coins"
     good_for: ClassVar[str] = "users with one item each: nothing can be better"
 
+    def __post_init__(self) -> None:
+        check_min_users(self.min_users)
+
     def design(self, asked: Asked, max_items: int) -> Design:
         """Make one round of the rule."""
         if max_items != 1:
             raise UsageError(f"{self.name} is for max_items=1, got {max_items}: try 'sips-rule'")
         sampler = SamplerCost.of(rounds=1, max_items=1)
         epsilon, delta = asked.point(sampler)
-        step = CoinRound(SingleRule(epsilon, delta), max_items)
+        step = CoinRound(SingleRule(epsilon, delta, self.min_users), max_items)
         return Design((step,), PointGuarantee.of(epsilon, delta, sampler), Bounds(max_items))
 
     def chances(self, rounds: Sequence[CoinRound], holders: Floats, items: int) -> Floats:

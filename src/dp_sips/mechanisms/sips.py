@@ -23,6 +23,7 @@ from typing import ClassVar, Final
 
 from dp_sips.errors import UsageError
 from dp_sips.mechanisms.base import Asked, Design
+from dp_sips.mechanisms.min_users import check_min_users
 from dp_sips.mechanisms.weighted_gaussian import (
     GaussianRound,
     gaussian_chances,
@@ -56,10 +57,12 @@ class Sips:
     Attributes:
         rounds: I, how many rounds; the paper recommends 3 or more.
         ratio: r, a round's budget relative to the next one's; the paper recommends 0.2 to 0.4.
+        min_users: How many users must hold an item for it to be released at all.
     """
 
     rounds: int = 3
     ratio: float = 1 / 3
+    min_users: int = 1
 
     name: ClassVar[str] = "sips"
     default_max_items: ClassVar[int] = 100
@@ -69,10 +72,12 @@ class Sips:
 
     def __post_init__(self) -> None:
         check_shares(self.rounds, self.ratio)
+        check_min_users(self.min_users)
 
     def design(self, asked: Asked, max_items: int) -> Design:
         """Split the budget over the rounds."""
-        return gaussian_rounds(asked, max_items, geometric_shares(self.rounds, self.ratio))
+        shares = geometric_shares(self.rounds, self.ratio)
+        return gaussian_rounds(asked, max_items, shares, self.min_users)
 
     def chances(self, rounds: Sequence[GaussianRound], holders: Floats, items: int) -> Floats:
         """Return the chance of release of an item, for each number of its holders."""

@@ -14,6 +14,7 @@ from typing import ClassVar, Final
 from dp_sips.errors import UsageError
 from dp_sips.mechanisms.base import Asked, Design, RhoDelta, table_of_rounds
 from dp_sips.mechanisms.coins import CoinRound, coin_chances
+from dp_sips.mechanisms.min_users import check_min_users
 from dp_sips.mechanisms.release_rule import (
     ReleaseRule,
     calibrate_rule,
@@ -81,10 +82,12 @@ class SipsRule:
     Attributes:
         rounds: I, how many rounds.
         ratio: r, a round's part of the budget relative to the next one's.
+        min_users: How many users must hold an item for it to be released at all.
     """
 
     rounds: int = 3
     ratio: float = 1 / 3
+    min_users: int = 1
 
     name: ClassVar[str] = "sips-rule"
     default_max_items: ClassVar[int] = 100
@@ -94,6 +97,7 @@ class SipsRule:
 
     def __post_init__(self) -> None:
         check_shares(self.rounds, self.ratio)
+        check_min_users(self.min_users)
 
     def design(self, asked: Asked, max_items: int) -> Design:
         """Give each round its share of the divergence and of δ."""
@@ -101,7 +105,7 @@ class SipsRule:
         epsilon, delta = rule_point(self.name, asked, sampler)
         rules = calibrate_rule(epsilon, delta, geometric_shares(self.rounds, self.ratio))
         guarantee = RuleGuarantee(zcdp_of_epsilon(epsilon), delta, sampler, rules)
-        rounds = tuple(CoinRound(rule, max_items) for rule in rules)
+        rounds = tuple(CoinRound(rule, max_items, min_users=self.min_users) for rule in rules)
         return Design(rounds, guarantee, Bounds(max_items))
 
     def chances(self, rounds: Sequence[CoinRound], holders: Floats, items: int) -> Floats:

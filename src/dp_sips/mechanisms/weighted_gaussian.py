@@ -26,8 +26,9 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from dp_sips.mechanisms.base import Asked, Design, table_of_rounds
+from dp_sips.mechanisms.base import Asked, Design, table_of_rounds, without_bounds
 from dp_sips.mechanisms.chances import missed_by_threshold
+from dp_sips.mechanisms.min_users import check_min_users, counted_holders
 from dp_sips.privacy.arrays import Floats
 from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.budget import Budget, compose
@@ -48,6 +49,7 @@ class GaussianRound:
         sigma: The standard deviation of its Gaussian noise, in units of a user's whole weight.
         threshold: The noisy weight from which an item is released.
         max_items: Δ0, how many items of a user count.
+        min_users: How many users must hold an item (mechanisms/min_users.py).
     """
 
     rho: float
@@ -55,19 +57,22 @@ class GaussianRound:
     sigma: float
     threshold: float
     max_items: int
+    min_users: int = 1
 
     def run(self, contributions: Contributions, noise: Scrambler) -> None:
         """Release what reaches the threshold: Algorithm 2, lines 3–7 and 12–16."""
-        weights = contributions.weigh(self.max_items)
+        weights = contributions.weigh(self.max_items, min_users=self.min_users)
         noisy_enough = partial(decide, sigma=self.sigma, threshold=self.threshold, scrambler=noise)
         contributions.remove(contributions.decide(weights, noisy_enough))
 
     def row(self) -> dict[str, Any]:
         """Return the public numbers."""
-        return {name: value for name, value in asdict(self).items() if name != "max_items"}
+        return without_bounds(asdict(self))
 
 
-def gaussian_rounds(asked: Asked, max_items: int, shares: Sequence[float]) -> Design:
+def gaussian_rounds(
+    asked: Asked, max_items: int, shares: Sequence[float], min_users: int = 1
+) -> Design:
     """Split the budget by shares and make a round of each part: Algorithm 2, lines 10 and 11.
 
     With ε, the budget is the one with the lowest threshold in the last round, which decides about
@@ -76,7 +81,9 @@ def gaussian_rounds(asked: Asked, max_items: int, shares: Sequence[float]) -> De
     sampler = SamplerCost.of(len(shares), max_items)
     budget = asked.budget(sampler, lambda b: threshold(b.split(shares)[-1], max_items))
     rounds = tuple(
-        GaussianRound(part.rho, part.delta, sigma(part), threshold(part, max_items), max_items)
+        GaussianRound(
+            part.rho, part.delta, sigma(part), threshold(part, max_items), max_items, min_users
+        )
         for part in budget.split(shares)
     )
     spent = compose(Budget(r.rho, r.delta) for r in rounds)
@@ -85,8 +92,9 @@ def gaussian_rounds(asked: Asked, max_items: int, shares: Sequence[float]) -> De
 
 def gaussian_chances(rounds: Sequence[GaussianRound], holders: Floats, items: int) -> Floats:
     """Return the chance that some round releases an item."""
-    missed = sum(missed_by_threshold(holders, items, r.threshold, r.sigma) for r in rounds)
-    return np.asarray(-np.expm1(missed))
+    counted = counted_holders(holders, rounds[0].min_users)
+    missed = sum(missed_by_threshold(counted, items, r.threshold, r.sigma) for r in rounds)
+    return np.where(counted > 0, -np.expm1(missed), 0.0)
 
 
 NOISY_ROUNDS: Final = {
@@ -109,7 +117,13 @@ def gaussian_words(rounds: Sequence[GaussianRound]) -> str:
 
 @dataclass(frozen=True)
 class WeightedGaussian:
-    """The paper's Algorithm 2: one round with the whole budget."""
+    """The paper's Algorithm 2: one round with the whole budget.
+
+    Attributes:
+        min_users: How many users must hold an item for it to be released at all.
+    """
+
+    min_users: int = 1
 
     name: ClassVar[str] = "weighted-gaussian"
     default_max_items: ClassVar[int] = 100
@@ -117,9 +131,12 @@ class WeightedGaussian:
     noise: ClassVar[str] = "Gaussian"
     good_for: ClassVar[str] = "one round: the simplest, and the paper's baseline"
 
+    def __post_init__(self) -> None:
+        check_min_users(self.min_users)
+
     def design(self, asked: Asked, max_items: int) -> Design:
         """Spend the budget in one round."""
-        return gaussian_rounds(asked, max_items, shares=(1.0,))
+        return gaussian_rounds(asked, max_items, (1.0,), self.min_users)
 
     def chances(self, rounds: Sequence[GaussianRound], holders: Floats, items: int) -> Floats:
         """Return the chance of release of an item, for each number of its holders."""

@@ -15,6 +15,10 @@ from bits of their own: an additional user leaves the order of the others as it 
 Where users have lists, `precedence` orders their items: by what an item is and by public counts, in
 the same way for everyone, and independently of who is in the data. A few users are `loyal`: the
 first item in their bounding order comes first. Who is, depends on a user's own word and items.
+
+Public items (`Bounds.without`) leave each user's set first of all. What is left of a set is a
+function of that user's own rows and of public things, so data sets that differ by one user still do
+afterwards, and every argument applies to what is left.
 """
 
 from collections.abc import Mapping
@@ -43,6 +47,8 @@ class Bounds:
         public_counts: Public frequencies of items (of tuples, for several columns) that order a
             user's items instead.
         whole: Whether users are counted after the rounds, by their whole sets.
+        without: The blocks of public items, distinct, which leave all sets before they are bounded
+            or cut (but not what is counted after the rounds).
     """
 
     max_items: int
@@ -50,6 +56,7 @@ class Bounds:
     repeats: bool = False
     public_counts: Mapping[Any, int] | None = field(default=None, repr=False, hash=False)
     whole: bool = False
+    without: Blocks | None = field(default=None, repr=False, hash=False, compare=False)
 
 
 def check_public_counts(name: str, counts: object) -> None:

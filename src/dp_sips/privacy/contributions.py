@@ -77,18 +77,26 @@ class Contributions(Protocol):
     Sensitive: everything except `released`.
     """
 
-    def weigh(self, max_items: int, step_bits: int = UNIT_BITS, gamma: Fraction = HALF) -> Any:
+    def weigh(
+        self,
+        max_items: int,
+        step_bits: int = UNIT_BITS,
+        gamma: Fraction = HALF,
+        min_users: int = 1,
+    ) -> Any:
         """Return the weight of each item that is still in somebody's set.
 
         A user's first `max_items` in bounding order count; k of them get
-        weight_table(max_items, step_bits, gamma)[k] each.
+        weight_table(max_items, step_bits, gamma)[k] each. Weights are `min_users.reduced`: the
+        `min_users` − 1 largest of an item's contributions are left out.
         """
 
-    def weigh_by_claim(self, step_bits: int) -> Any:
+    def weigh_by_claim(self, step_bits: int, min_users: int = 1) -> Any:
         """Return the weight of each item in users' sets, which have been cut.
 
         Users give claimed_weight(claim, total, step_bits), `total` being the sum of their items'
-        claims: what `decide_on_evidence` said last, WHOLE_CLAIM at first.
+        claims: what `decide_on_evidence` said last, WHOLE_CLAIM at first. Weights are reduced as
+        those of `weigh`; items that are left without any are decided about, too.
         """
 
     def spread(

@@ -33,18 +33,19 @@ class KeyColumns(Columns):
         return self.user
 
 
-def read_keys(keys: Any, source: Source) -> pa.Table:
+def read_keys(keys: Any, source: Source, name: str = "keys") -> pa.Table:
     """Return keys as a table of the source's item columns, in the types of its batches.
 
     Args:
         keys: A path of a file, a table or a dict of columns that has the item columns; or a list
             of items (of tuples, where an item has several columns).
         source: The data whose items are meant.
+        name: What the caller calls the keys.
 
     Public: the keys, whose values may be shown in messages.
     """
     first, *others = source.item_schema.names
-    feed = _open(keys, KeyColumns(first, tuple(others), source.item_types))
+    feed = _open(keys, KeyColumns(first, tuple(others), source.item_types), name)
     _check(feed, source.item_types)
     typed = Source(feed, "group", source.item_types)
     empty = [pa.array([], getattr(kind, "value_type", kind)) for kind in source.item_schema.types]
@@ -60,14 +61,14 @@ def read_keys(keys: Any, source: Source) -> pa.Table:
 def read_rows(table: Any, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of a table of items, of any kind, or of a file, as Python values."""
     first, *others = names
-    feed = _open(table, KeyColumns(first, tuple(others), {}))
+    feed = _open(table, KeyColumns(first, tuple(others), {}), "items")
     source = Source(feed, "group")
     for part in feed.parts:
         for batch in part.batches():
             yield from zip(*source.values(batch), strict=True)
 
 
-def _open(keys: Any, columns: KeyColumns) -> Feed:
+def _open(keys: Any, columns: KeyColumns, name: str) -> Feed:
     if isinstance(keys, (str, os.PathLike)):
         return open_files([keys], columns)
     if isinstance(keys, Mapping):
@@ -75,19 +76,19 @@ def _open(keys: Any, columns: KeyColumns) -> Feed:
     if type(keys).__module__.split(".")[0].lstrip("_") == "duckdb":
         keys = keys.to_arrow_table()
     found = open_any_table(keys, columns)
-    return _listed(keys, columns) if found is None else found
+    return _listed(keys, columns, name) if found is None else found
 
 
-def _listed(keys: Any, columns: KeyColumns) -> Feed:
+def _listed(keys: Any, columns: KeyColumns, name: str) -> Feed:
     """Read a list of items."""
     if not isinstance(keys, Iterable) or isinstance(keys, (bytes, bytearray)):
         raise UsageError(
-            f"keys must be a selection, a table, a file or a list, got {type(keys).__name__}"
+            f"{name} must be a selection, a table, a file or a list, got {type(keys).__name__}"
         )
     names = (str(columns.user), *columns.items)
     rows = list(keys) if len(names) > 1 else [(key,) for key in keys]
     if not all(isinstance(row, tuple) and len(row) == len(names) for row in rows):
-        raise UsageError(f"keys must be tuples of {len(names)} values: {', '.join(names)}")
+        raise UsageError(f"{name} must be tuples of {len(names)} values: {', '.join(names)}")
     values = {name: [row[n] for row in rows] for n, name in enumerate(names)}
     return open_columns(values, columns)
 

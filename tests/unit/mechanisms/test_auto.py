@@ -98,7 +98,8 @@ class Numbers:
     def settle(self, *_: int) -> str:
         return "settle"
 
-    def weigh(self, *_: int) -> str:
+    def weigh(self, *_: int, min_users: int = 1) -> str:
+        assert min_users == 1
         return "weigh"
 
 

@@ -48,7 +48,7 @@ class TestDesign:
             Matching(histogram={"tea": -1})
         with pytest.raises(UsageError, match="histogram must be a mapping"):
             Matching(histogram=["tea"])  # type: ignore[arg-type]
-        assert repr(Matching(histogram={"tea": 1})) == "Matching(laps=3)"
+        assert repr(Matching(histogram={"tea": 1})) == "Matching(laps=3, min_users=1)"
 
     def test_max_items_fit_into_a_key_and_a_chunk(self) -> None:
         with pytest.raises(UsageError, match="max_items must be at most 1048576 for matching"):

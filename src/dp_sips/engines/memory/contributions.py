@@ -16,6 +16,7 @@ from dp_sips.engines.memory.allocator import give_memory_back
 from dp_sips.engines.memory.counting import KeyCounter, places_of
 from dp_sips.engines.memory.loading import UserSets, begins_of, close_gaps, cuts
 from dp_sips.engines.memory.matching import Items, Seating, Sets, settle
+from dp_sips.engines.memory.min_users import NO_TABLE, Givers
 from dp_sips.engines.memory.numbering import Column
 from dp_sips.engines.memory.weighing import add_split, counted, pieces
 from dp_sips.mechanisms.turns import SHAVE
@@ -53,13 +54,14 @@ class MemoryContributions(Contributions):
         users: Column,
         items: Column,
         *,
+        whole: UserSets,
         schema: pa.Schema,
         key: Key,
         pool: ThreadPoolExecutor,
         threads: int,
         public: PublicCounts | None,
     ) -> None:
-        self._sets = self._whole = sets
+        self._sets, self._whole = sets, whole
         self._users = users
         self._items = items
         self._schema = schema
@@ -102,7 +104,7 @@ class MemoryContributions(Contributions):
     def truncate(self, max_items: int, *, keep_whole: bool = False) -> None:
         """Keep only the first `max_items` items of each user; whole sets stay where asked for."""
         items, ends = self._sets.items, self._sets.ends
-        if keep_whole:  # rounds write over what they have
+        if keep_whole and self._whole is self._sets:  # rounds write over what they have
             check_room(items.nbytes)
             items = items.copy()
         sizes = np.minimum(np.diff(ends, prepend=np.uint64(0)), np.uint64(max_items))
@@ -113,10 +115,30 @@ class MemoryContributions(Contributions):
             self._whole = self._sets
         self._share_out()
 
-    def weigh(self, max_items: int, step_bits: int = UNIT_BITS, gamma: Fraction = HALF) -> Weights:
+    def weigh(
+        self,
+        max_items: int,
+        step_bits: int = UNIT_BITS,
+        gamma: Fraction = HALF,
+        min_users: int = 1,
+    ) -> Weights:
         """Return the weight of each item, by its number."""
         self.order(max_items)
-        return self._added(weight_table(min(max_items, self._longest), step_bits, gamma))
+        most = min(max_items, self._longest)
+        table = weight_table(most, step_bits, gamma)
+        weights = self._added(table)
+        if min_users > 1:
+            ones = (~self._gone).view(np.uint8)
+            self._reduce(weights, Givers(*self._arrays(), ones, most, table, step_bits), min_users)
+        return weights
+
+    def _arrays(self) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:
+        return self._sets.items, self._sets.ends
+
+    def _reduce(self, weights: Weights, givers: Givers, min_users: int) -> None:
+        givers.reduce(
+            weights, min_users, self._threads, lambda work, parts: list(self._pool.map(work, parts))
+        )
 
     def _added(self, table: Weights) -> Weights:
         """Return the sums of what users give by a table; its length less one is max_items."""
@@ -131,7 +153,7 @@ class MemoryContributions(Contributions):
         list(self._pool.map(work, self._histograms, self._shares))
         return self._sum_of_histograms()
 
-    def weigh_by_claim(self, step_bits: int) -> Weights:
+    def weigh_by_claim(self, step_bits: int, min_users: int = 1) -> Weights:
         """Return the weight of each item, by its number; what was dropped leaves the memory."""
         items, ends, claims = self._sets.items, self._sets.ends, self._claims
         begins = begins_of(self._shares, ends)
@@ -147,6 +169,9 @@ class MemoryContributions(Contributions):
         left = close_gaps(items, ends, self._shares, begins, stops)
         self._sets = UserSets(items[:left], ends, self._sets.counts)
         self._share_out()
+        if min_users > 1:
+            givers = Givers(*self._arrays(), claims, self._longest, NO_TABLE, step_bits)
+            self._reduce(weights, givers, min_users)
         return weights
 
     def _sum_of_histograms(self) -> Weights:
@@ -273,10 +298,12 @@ class MemoryContributions(Contributions):
 
         def work(piece: slice) -> None:
             active = _active(self._gone, piece)
-            self._evidence[active], released[active], self._claims[active] = decide(
+            self._evidence[active], released[active], claims = decide(
                 self._items.blocks(active), weights[active], self._evidence[active]
             )
-            self._gone[active] = self._claims[active] == 0
+            claims[self._gone[active]] = 0  # what is gone stays gone
+            self._claims[active] = claims
+            self._gone[active] = claims == 0
 
         self._by_pieces(work)
         return released

@@ -8,11 +8,13 @@ from typing import ClassVar, Final
 import pyarrow as pa
 
 from dp_sips.engines.base import Engine
+from dp_sips.engines.block_sets import BlockSet
 from dp_sips.engines.encoding import public_counts
 from dp_sips.engines.memory.allocator import give_memory_back, keep_memory
 from dp_sips.engines.memory.contributions import MemoryContributions
 from dp_sips.engines.memory.loading import load_sets
 from dp_sips.engines.memory.numbering import Column, Workers, new_column
+from dp_sips.engines.memory.public_items import without
 from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.noise import Key, Purpose
 from dp_sips.progress import Progress
@@ -66,14 +68,26 @@ class MemoryEngine(Engine):
         workers = Workers(pool, min(threads, _MOST_SHARDS))
         items = _item_column(schema, key, workers, nullable=source.nulls == "group")
         try:
-            sets = load_sets(source, users, items, progress, workers, repeats=bounds.repeats)
+            whole = load_sets(source, users, items, progress, workers, repeats=bounds.repeats)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
         users.finish()
         items.finish()
+        sets = whole
+        if bounds.without is not None and len(bounds.without):
+            known = BlockSet.of(bounds.without)
+            sets = without(whole, items, known, keep_whole=bounds.whole)
         return MemoryContributions(
-            sets, users, items, schema=schema, key=key, pool=pool, threads=threads, public=public
+            sets,
+            users,
+            items,
+            whole=whole if bounds.whole else sets,
+            schema=schema,
+            key=key,
+            pool=pool,
+            threads=threads,
+            public=public,
         )
 
 

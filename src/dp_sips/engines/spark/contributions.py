@@ -39,6 +39,7 @@ from dp_sips.engines.spark.loading import (
     LayOutChunks,
     explode_chunks,
 )
+from dp_sips.engines.spark.min_users import ReduceParts
 from dp_sips.engines.spark.reading import PartitionReader
 from dp_sips.engines.spark.session import (
     cut_lineage,
@@ -134,6 +135,7 @@ class SparkContributions(Contributions):
         self._source = source
         self._key = key
         self._cut_to = bounds.max_items if bounds.once else None
+        self._known = BlockSet.of(NO_BLOCKS if bounds.without is None else bounds.without)
         self._turns = turns
         self._public = public
         self._broadcast_items = broadcast_items
@@ -158,7 +160,7 @@ class SparkContributions(Contributions):
 
     def lay_out(self) -> None:
         """Read the source: one shuffle by user."""
-        encode = EncodeRows(self._reader, self._key, self._labels, self._cut_to)
+        encode = EncodeRows(self._reader, self._key, self._labels, self._cut_to, self._known)
         self._shuffle_by_user(self._frame, encode)
 
     def _shuffle_by_user(self, frame: DataFrame, encode: Callable[[Any], Any]) -> None:
@@ -167,14 +169,18 @@ class SparkContributions(Contributions):
         self._chunks = self._cache(chunks, eager=True)
 
     def weigh(
-        self, max_items: int, step_bits: int = UNIT_BITS, gamma: Fraction = HALF
+        self,
+        max_items: int,
+        step_bits: int = UNIT_BITS,
+        gamma: Fraction = HALF,
+        min_users: int = 1,
     ) -> DataFrame:
         """Return the weight of each item: partial sums by chunk, shuffled by item."""
-        chunks = self._current_chunks()
-        weigh = WeighChunks(self._removed, max_items, step_bits, self._labels, gamma)
-        return self._shuffle_by_item(chunks.mapInArrow(weigh, SHUFFLE_SCHEMA))
+        chunks, parts = self._current_chunks(), min_users > 1
+        weigh = WeighChunks(self._removed, max_items, step_bits, self._labels, gamma, parts)
+        return self._shuffle_by_item(chunks.mapInArrow(weigh, SHUFFLE_SCHEMA), min_users)
 
-    def weigh_by_claim(self, step_bits: int) -> DataFrame | Weights:
+    def weigh_by_claim(self, step_bits: int, min_users: int = 1) -> DataFrame | Weights:
         """Return the weight of each item; claims travel by broadcast.
 
         Once few items are left, the driver has them, and their weights.
@@ -182,10 +188,10 @@ class SparkContributions(Contributions):
         if self._to_drop is not None and self._to_drop.kept_count <= self._driver_items:
             self._last_items = self._collect_last_items(self._to_drop)
         if self._last_items is not None:
-            return self._last_items.weigh_by_claim(step_bits)
-        chunks = self._current_chunks()
-        weigh = WeighByClaim(self._removed, self._lowered, step_bits, self._labels)
-        return self._shuffle_by_item(chunks.mapInArrow(weigh, SHUFFLE_SCHEMA))
+            return self._last_items.weigh_by_claim(step_bits, min_users)
+        chunks, parts = self._current_chunks(), min_users > 1
+        weigh = WeighByClaim(self._removed, self._lowered, step_bits, self._labels, parts)
+        return self._shuffle_by_item(chunks.mapInArrow(weigh, SHUFFLE_SCHEMA), min_users)
 
     def spread(
         self,
@@ -230,13 +236,16 @@ class SparkContributions(Contributions):
             batches: list[pa.RecordBatch] = lists.select("payload").toArrow().to_batches()
         return batches
 
-    def _shuffle_by_item(self, sums: DataFrame) -> DataFrame:
+    def _shuffle_by_item(self, sums: DataFrame, min_users: int = 1) -> DataFrame:
         """Shuffle partial sums by item, together with the evidence of earlier rounds."""
         if self._verdicts is not None:
             # In the same shuffle: evidence needs none of its own.
             evidence = self._verdicts.scan.where(f"kind = {KEPT}")
             sums = sums.union(evidence.select("bucket", "payload"))
-        return sums.repartition("bucket")
+        shuffled = sums.repartition("bucket")
+        if min_users == 1:
+            return shuffled
+        return shuffled.mapInArrow(ReduceParts(min_users, self._labels), SHUFFLE_SCHEMA)
 
     def decide(self, weights: DataFrame, decide: Decide) -> Blocks:
         """Run the round, and return the blocks of the items with a yes."""

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from dp_sips.engines.block_sets import BlockSet
 from dp_sips.engines.memory import kernels
+from dp_sips.engines.memory.min_users import NO_TABLE, Givers
 from dp_sips.engines.spark.chunks import Chunk, read_chunks
 from dp_sips.engines.spark.sums import Sums
 from dp_sips.privacy.arrays import Blocks, Claims, Weights
@@ -41,13 +42,18 @@ class LastItems:
             size += len(chunk.items)
         return cls(items, claims, np.concatenate(numbers), np.concatenate(ends))
 
-    def weigh_by_claim(self, step_bits: int) -> Weights:
+    def weigh_by_claim(self, step_bits: int, min_users: int = 1) -> Weights:
         """Return the weight of each item."""
         weights = np.zeros(len(self._blocks), dtype=np.uint64)
         left = kernels.add_claimed_weights(
             self._numbers, self._ends, self._claims, step_bits, weights, 0, 0, len(self._ends)
         )
         self._numbers = self._numbers[:left]
+        if min_users > 1:
+            most = len(self._numbers)
+            sets = self._numbers, self._ends
+            givers = Givers(*sets, self._claims, most, NO_TABLE, step_bits)
+            givers.reduce(weights, min_users, 1, lambda work, parts: list(map(work, parts)))
         return weights
 
     def decide_on_evidence(self, weights: Weights, decide: DecideOnEvidence) -> Blocks:

@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from dp_sips.engines.block_sets import BlockSet
 from dp_sips.engines.encoding import item_blocks, value_blocks
 from dp_sips.engines.spark.chunks import read_chunks, split_into_chunks
 from dp_sips.engines.spark.pairs import (
@@ -46,23 +47,29 @@ _BATCH_SIZE: Final = 1 << 20
 class EncodeRows:
     """The pass before the shuffle by user: rows become payloads of pairs, one for each bucket.
 
-    `max_items` is how many items of a user are kept; None is all of them.
+    `max_items` is how many items of a user are kept; None is all of them. Items of `known` are not.
     """
 
     reader: PartitionReader
     key: WorkerKey
     labels: Labels
     max_items: int | None
+    known: BlockSet
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Stream rows of `SHUFFLE_SCHEMA`."""
         pairs = map(self._encode, self.reader.read(batches))
-        return split_by_user(pairs, self.labels, self.max_items)
+        held = (part for part in pairs if part.shape[1])
+        return split_by_user(held, self.labels, self.max_items)
 
     def _encode(self, batch: pa.RecordBatch) -> Pairs:
         users, *items = batch.columns
-        blocks = value_blocks(users, self.key.long_users)
-        return make_pairs(blocks, item_blocks(items, self.key.long_items), self.key)
+        people = value_blocks(users, self.key.long_users)
+        blocks = item_blocks(items, self.key.long_items)
+        if len(self.known):
+            rows = self.known.find(blocks) < 0
+            people, blocks = people[rows], blocks[rows]
+        return make_pairs(people, blocks, self.key)
 
 
 @dataclass(frozen=True, repr=False)

@@ -12,6 +12,7 @@ from dp_sips.engines.block_sets import NO_BLOCKS, BlockSet
 from dp_sips.engines.memory import kernels
 from dp_sips.engines.memory.weighing import add_split, counted, pieces
 from dp_sips.engines.spark.chunks import Chunk, read_chunks
+from dp_sips.engines.spark.min_users import Parts, given_by_claim
 from dp_sips.engines.spark.sums import Sums, add_up
 from dp_sips.engines.spark.wire import Labels, pack, payloads_of, unpack
 from dp_sips.privacy.arrays import Blocks, Bools, Integers
@@ -24,19 +25,20 @@ TOTAL_SCHEMA: Final = "total long"
 
 @dataclass(frozen=True)
 class WeighChunks:
-    """A round's pass: the sum of weights for each item of a chunk."""
+    """A round's pass: the sum of weights for each item of a chunk, or its `parts`."""
 
     removed: BlockSet
     max_items: int
     step_bits: int
     labels: Labels
     gamma: Fraction = HALF
+    parts: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Stream rows of `SHUFFLE_SCHEMA` for the chunks of one Spark partition."""
         return (sums.to_batch(self.labels) for sums in self._sums(read_chunks(batches)))
 
-    def _sums(self, chunks: Iterable[Chunk]) -> Iterator[Sums]:
+    def _sums(self, chunks: Iterable[Chunk]) -> Iterator[Sums | Parts]:
         """Weigh users chunk by chunk, and a user who spans chunks with the last of these."""
         spanning: Blocks | None = None  # the items that count so far of a user who spans chunks
         for chunk in chunks:
@@ -54,18 +56,25 @@ class WeighChunks:
                 spanning = self._extend(NO_BLOCKS, chunk, stop, removed)
             yield self._weigh(chunk, removed, first, stop)
 
-    def _weigh(self, chunk: Chunk, removed: Bools, first: int, stop: int) -> Sums:
+    def _weigh(self, chunk: Chunk, removed: Bools, first: int, stop: int) -> Sums | Parts:
         """Return the sums of what some of a chunk's users give."""
         weights = np.zeros(len(chunk.blocks), dtype=np.uint64)
         bits = np.packbits(removed, bitorder="little")
         table = weight_table(min(self.max_items, chunk.longest), self.step_bits, self.gamma)
+        if self.parts:
+            piece = first, stop
+            items, sizes = counted(chunk.items, chunk.ends, removed, self.max_items, piece)
+            return Parts.of(chunk.blocks, items, np.repeat(table[sizes], sizes))
         kernels.add_weights(chunk.items, chunk.ends, bits, table, weights, first, stop)
         return Sums.of_weights(chunk.blocks, weights)
 
-    def _weigh_one(self, items: Blocks) -> Sums:
+    def _weigh_one(self, items: Blocks) -> Sums | Parts:
         """Return what one user gives to the items that count."""
         each = weight(max(1, len(items)), self.step_bits, self.gamma)
-        return Sums.of_weights(items, np.full(len(items), each, np.uint64))
+        weights = np.full(len(items), each, np.uint64)
+        if self.parts:
+            return Parts(items, weights, np.ones_like(weights))
+        return Sums.of_weights(items, weights)
 
     def _extend(self, items: Blocks, chunk: Chunk, user: int, removed: Bools) -> Blocks:
         """Add, to the items that count of a user, those from this chunk."""
@@ -180,22 +189,28 @@ class WeighByClaim:
     """A round's pass where items have claims: the sum of weights for each item of a chunk.
 
     Users' sets have been cut to max_items, so no user spans chunks. `lowered` says how far items'
-    claims are below the whole.
+    claims are below the whole. With `parts`, contributions are not summed.
     """
 
     removed: BlockSet
     lowered: Signals
     step_bits: int
     labels: Labels
+    parts: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Stream rows of `SHUFFLE_SCHEMA` for the chunks of one Spark partition."""
         return (self._sums(chunk).to_batch(self.labels) for chunk in read_chunks(batches))
 
-    def _sums(self, chunk: Chunk) -> Sums:
+    def _sums(self, chunk: Chunk) -> Sums | Parts:
         assert not chunk.continues, "a plan with claims cuts users' sets"
         claims = (WHOLE_CLAIM - self.lowered.look_up(chunk.blocks)).astype(np.uint8)
         claims[_find_common(chunk, self.removed)] = 0
+        if self.parts:
+            people = 0, len(chunk.ends)
+            held = counted(chunk.items, chunk.ends, claims == 0, chunk.longest, people)
+            given = given_by_claim(claims[held[0]].astype(np.int64), held[1], self.step_bits)
+            return Parts.of(chunk.blocks, held[0], given)
         weights = np.zeros(len(chunk.blocks), dtype=np.uint64)
         items, ends = chunk.items.copy(), chunk.ends.copy()  # the loop moves them together
         kernels.add_claimed_weights(items, ends, claims, self.step_bits, weights, 0, 0, len(ends))

@@ -1,0 +1,40 @@
+"""Items that the caller knows: public keys, from whatever holds them, as a table."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dp_sips.counts import Counts
+from dp_sips.engines.block_sets import NO_BLOCKS
+from dp_sips.engines.encoding import table_blocks
+from dp_sips.errors import InputError
+from dp_sips.privacy.arrays import Blocks
+from dp_sips.privacy.noise import Key
+from dp_sips.selection import Selection
+from dp_sips.sorting import sorted_items
+from dp_sips.sources import Source
+from dp_sips.sources.keys import read_keys
+
+
+def known_items(name: str, items: Any, source: Source, key: Key) -> pa.Table:
+    """Return public items, given as the parameter `name`, sorted, each once.
+
+    They may be an earlier `Selection` or `Counts`, a table with the item columns, a file or a list.
+    """
+    earlier = items.selection if isinstance(items, Counts) else items
+    held = earlier.items if isinstance(earlier, Selection) else earlier
+    table = read_keys(held, source, name)
+    if source.nulls != "group" and any(column.null_count for column in table.columns):
+        raise InputError(
+            f'{name} have nulls, and the data has none: leave them out, or nulls="group"'
+        )
+    _, first = np.unique(table_blocks(table, key), axis=0, return_index=True)
+    return sorted_items(table.take(pa.array(first)), source.item_schema)
+
+
+def known_blocks(name: str, items: Any, source: Source, key: Key) -> Blocks:
+    """Return the blocks of public items, under the run's key; none where there are no items."""
+    if items is None:
+        return NO_BLOCKS
+    return table_blocks(known_items(name, items, source, key), key)
