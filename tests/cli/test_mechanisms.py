@@ -121,7 +121,7 @@ class TestHistogram:
         flags = ("--mechanism", "matching", "--histogram", path, "--json", "--quiet")
         shown = json.loads(select(*flags).out)
         assert shown["items"]
-        used = {"laps": 3, "histogram": 2}
+        used = {"laps": 3, "histogram": 2, "min_users": 1}
         assert shown["certificate"]["mechanism"]["parameters"] == used
 
     @pytest.mark.parametrize("suffix", ["csv", "parquet"])
