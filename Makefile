@@ -1,15 +1,18 @@
 # All commands set up what they need in .venv: make demo, make test, make docs, make paper.
+# make demo installs the package alone; the others install everything.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
+CORE := $(VENV)/installed-core
+SOURCES := pyproject.toml setup.py constraints.txt $(wildcard src/dp_sips/engines/memory/*.pyx src/dp_sips/engines/memory/*.pxd)
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint bench docs paper clean
+.PHONY: demo test lint bench docs paper hand-on clean
 
-demo: $(STAMP)
+demo: $(CORE)
 	$(BIN)/dp-sips demo
 
 test: $(STAMP) lint
@@ -34,11 +37,20 @@ paper: $(STAMP)
 	$(BIN)/python experiments/paper.py --out $(OUT) $(if $(QUICK),--quick) $(if $(DATA),--data $(DATA))
 	$(BIN)/python experiments/check_page.py $(OUT)/index.html
 
-$(STAMP): pyproject.toml constraints.txt $(wildcard src/dp_sips/engines/memory/*.pyx src/dp_sips/engines/memory/*.pxd)
+# Other libraries on a release, each in an environment of its own: downloads a lot.
+hand-on: $(STAMP)
+	$(BIN)/python experiments/hand_on/run.py
+
+$(CORE): $(SOURCES)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --no-compile --editable .
+	touch $@
+
+$(STAMP): $(SOURCES)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet --editable '.[pandas,polars,duckdb,spark,text,counts]' --group test
-	touch $@
+	$(BIN)/pip install --quiet --editable '.[pandas,polars,duckdb,spark,text,counts,plot]' --group test
+	touch $(CORE) $@
 
 clean:
 	rm -rf $(VENV) build src/*.egg-info src/dp_sips/engines/memory/*.c src/dp_sips/engines/memory/*.so

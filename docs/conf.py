@@ -2,10 +2,15 @@
 """Sphinx: the pages of this folder as a site. `make docs` builds it, without warnings."""
 
 import shutil
+import sys
 from importlib.metadata import version as installed
 from pathlib import Path
 
 from sphinx.application import Sphinx
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from notebook_pages import NotebookParser
 
 project = "dp-sips"
 author = "the dp-sips authors"
@@ -34,7 +39,6 @@ html_theme = "furo"
 html_title = "dp-sips"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-# The reproduction of the paper's evaluation is a page already; beside it are its numbers.
 
 ELSEWHERE = {
     "../src/dp_sips/privacy/README.md": "argument.md",
@@ -44,9 +48,16 @@ ELSEWHERE = {
 
 
 def _at_home(app: Sphinx, document: str, source: list[str]) -> None:
-    del app, document
+    if document == "paper-evaluation":
+        source[0] += _paper(Path(app.srcdir, "paper", "index.html"))
     for there, here in ELSEWHERE.items():
         source[0] = source[0].replace(f"]({there}", f"]({here}")
+
+
+def _paper(page: Path) -> str:
+    """Return what the reproduction of the paper's evaluation shows, for a page of the site."""
+    body = page.read_text("utf-8").partition("</h1>")[2].partition("</body>")[0]
+    return f'\n```{{raw}} html\n<div class="paper">\n{body}\n</div>\n```\n'
 
 
 def _copy_paper(app: Sphinx, error: Exception | None) -> None:
@@ -58,5 +69,7 @@ def _copy_paper(app: Sphinx, error: Exception | None) -> None:
 
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
+    app.add_source_suffix(".ipynb", "notebook")
+    app.add_source_parser(NotebookParser)
     app.connect("source-read", _at_home)
     app.connect("build-finished", _copy_paper)

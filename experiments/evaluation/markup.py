@@ -25,11 +25,17 @@ td.number, th.number { text-align: right; } td.number { white-space: nowrap; }
 td small { display: block; } td.number small { white-space: nowrap; }
 td.claim { width: 30%; }
 figure { margin: 1rem 0; }
-figure svg { max-width: 100%; height: auto; display: block; }
+figure svg { width: 100%; height: auto; display: block; }
+details { margin: 1.5rem 0; } summary { cursor: pointer; }
 .wide { overflow-x: auto; }
 .status { font-weight: 600; white-space: nowrap; }
 .confirmed { color: #00664b; } .not-confirmed { color: #a63c00; }
 .in-part { color: #7a5300; } .not-measured-here { color: #666; }
+@media (max-width: 40rem) {
+  body { margin: 1rem auto; padding: 0 .8rem; overflow-wrap: break-word; }
+  h1 { font-size: 1.5rem; } nav a { display: inline-block; }
+  td.claim { min-width: 9rem; } .status { white-space: normal; }
+}
 @media print { body { max-width: none; } figure, tr { break-inside: avoid; } }
 """
 
@@ -81,6 +87,11 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [f"<tr>{''.join(row)}</tr>" for row in listed]
     top = f"<tr>{names}</tr>\n" if any(head) else ""
     return f'<div class="wide"><table>{top}' + "\n".join(lines) + "</table></div>"
+
+
+def folded(summary: str, *inside: str) -> str:
+    """Return what opens at a click."""
+    return f"<details><summary>{escape(summary)}</summary>{''.join(inside)}</details>"
 
 
 def figure(svg: str, caption: str) -> str:

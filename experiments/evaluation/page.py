@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from evaluation import drawings, figures, printed, style
 from evaluation.claims import CLAIMS
-from evaluation.markup import cell, document, figure, heading, number, paragraph, table
+from evaluation.markup import cell, document, figure, folded, heading, number, paragraph, table
 from evaluation.points import Point
 from evaluation.results import Results
 
@@ -159,7 +159,7 @@ def _data(results: Results) -> Iterator[str]:
         "paper's rows are documents, ours words. Files that were prepared for this project have "
         "the counts that the registry expects, unless noted."
     )
-    rows = results.rows("datasets")
+    rows = [row for row in results.rows("datasets") if row["counted_users"]]
     yield table(
         ["data set", "role", *("users", "rows", "vocabulary")],
         [
@@ -171,17 +171,6 @@ def _data(results: Results) -> Iterator[str]:
             for row in rows
         ],
     )
-    missing = [row for row in rows if row["how_to_get"]]
-    if missing:
-        yield heading(3, "Missing")
-        yield paragraph("Not there, so not measured. To have them in the next run, with DATA=DIR:")
-        yield table(
-            ["data set", "how to get it"],
-            [
-                [cell(row["data"]), cell(row["how_to_get"].removeprefix(f"{row['data']}: "))]
-                for row in missing
-            ],
-        )
 
 
 def _counted(row: dict[str, str], name: str) -> str:
@@ -189,7 +178,7 @@ def _counted(row: dict[str, str], name: str) -> str:
     notes = [f"paper {int(paper):,}"] if paper else []
     if expected and counted and expected != counted:
         notes.append(f"expected {int(expected):,}")
-    return number(f"{int(counted):,}" if counted else "missing", "; ".join(notes))
+    return number(f"{int(counted):,}", "; ".join(notes))
 
 
 def _accuracy(results: Results) -> Iterator[str]:
@@ -206,17 +195,11 @@ def _accuracy(results: Results) -> Iterator[str]:
     )
     small = results.small_parts()
     lines: list[list[str]] = []
-    told: set[str] = set()
     for data, row in accuracy.items():
         like = likeness.get(data, "")
         theirs = {} if data in small else printed.ACCURACY.get(like, {})
-        told.update({like} if theirs else ())
         role = {"": "not in the paper", data: ""}.get(like, f"stands in for {like}")
         lines.append([cell(data, role), *_beside({n: str(e) for n, e in row.items()}, theirs)])
-    for data, theirs in printed.ACCURACY.items():
-        if data not in told:
-            ours = dict.fromkeys(columns, "–")
-            lines.append([cell(data, "whole: not here"), *_beside(ours, theirs)])
     yield table(["data set", *columns], lines)
     yield heading(2, "Figures", "figures")
 
@@ -324,3 +307,16 @@ def _appendix(results: Results) -> Iterator[str]:
             for name, note in run.items()
         ],
     )
+    absent = [row for row in results.rows("datasets") if row["how_to_get"]]
+    if absent:
+        yield folded(
+            "Data sets of the paper that were not at hand",
+            paragraph("To have them in the next run, with DATA=DIR:"),
+            table(
+                ["data set", "how to get it"],
+                [
+                    [cell(row["data"]), cell(row["how_to_get"].removeprefix(f"{row['data']}: "))]
+                    for row in absent
+                ],
+            ),
+        )

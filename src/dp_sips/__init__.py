@@ -9,12 +9,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from dp_sips import text
+from dp_sips.comparison import Comparison, compare
 from dp_sips.counts import Counts
 from dp_sips.errors import (
     DpSipsError,
     InputError,
     OutOfMemoryError,
     OutputError,
+    UnwiseWarning,
     UsageError,
 )
 from dp_sips.mechanisms import (
@@ -37,6 +39,7 @@ from dp_sips.privacy.guarantee import Guarantee
 from dp_sips.selection import Selection
 
 if TYPE_CHECKING:
+    from dp_sips.auditing import Audit, audit
     from dp_sips.count import count_users
     from dp_sips.engines.memory import MemoryEngine
     from dp_sips.ledger import Ledger
@@ -45,7 +48,9 @@ if TYPE_CHECKING:
     from dp_sips.tokens import write_tokens
 
 __all__ = [
+    "Audit",
     "Budget",
+    "Comparison",
     "Counts",
     "CsvFiles",
     "Cumulative",
@@ -68,8 +73,11 @@ __all__ = [
     "Single",
     "Sips",
     "SipsRule",
+    "UnwiseWarning",
     "UsageError",
     "WeightedGaussian",
+    "audit",
+    "compare",
     "count_users",
     "plan",
     "select_partitions",
@@ -80,8 +88,10 @@ __all__ = [
 # These bring Arrow and the compiled loops, which a plan does not need.
 _ON_USE = {
     "Ledger": "dp_sips.ledger",
+    "Audit": "dp_sips.auditing",
     "CsvFiles": "dp_sips.sources.csv_files",
     "MemoryEngine": "dp_sips.engines.memory",
+    "audit": "dp_sips.auditing",
     "count_users": "dp_sips.count",
     "select_partitions": "dp_sips.select",
     "write_tokens": "dp_sips.tokens",

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import replace
 from os import PathLike
 from typing import Any
 
@@ -27,8 +27,7 @@ from dp_sips.mechanisms.counting import (
     selection_part,
 )
 from dp_sips.mechanisms.discrete import require_sampler, with_noise
-from dp_sips.plan import Plan, asked_for
-from dp_sips.plan import plan as make_plan
+from dp_sips.plan import Plan, asked_for, planned
 from dp_sips.privacy.arrays import Blocks, Integers
 from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.budget import Budget
@@ -41,6 +40,7 @@ from dp_sips.sorting import sorted_items
 from dp_sips.sources import Source, open_source
 from dp_sips.sources.base import USERS
 from dp_sips.text import TextItems
+from dp_sips.unwise import warn_of_budget
 from dp_sips.validation import check_whole, refuse_unknown
 
 
@@ -115,7 +115,12 @@ def count_users(
     Public: every argument except `data`. Sensitive: `data`, except its column names and types.
     """
     refuse_unknown(unknown, ("keys", "share", "other", "selection_max_items"))
+    if isinstance(item, TextItems) and item.levels is not False:
+        raise UsageError(
+            "counts follow one selection: select with levels first, then count with keys="
+        )
     asked = asked_for(epsilon, delta, rho, budget)
+    warn_of_budget(asked)
     if keys is None:
         part = DEFAULT_SHARE if share is None else check_share(share)
         limits = {"items_per_user": items_per_user, "min_users": min_users}
@@ -154,9 +159,10 @@ def count_users(
 
     sigma = counting.deviation(plan.branch or plan.guarantee, items.num_rows)
     users = pa.array(with_noise(exact, sigma, key), pa.int64())
-    counted = _facts(max_items, sigma, share=None if keys is not None else part, other=other)
+    share = None if keys is not None else part
+    counted = _facts(max_items, sigma, share=share, other=other)
     facts = public_facts(source, items, known, count=counted)
-    whole = replace(plan, asked=asked, guarantee=spent)
+    whole = replace(plan, asked=asked, guarantee=spent, share=share)
     selection = Selection(source.restore(items), whole, not key.is_test, facts)
     return Counts(source.restore_counts(items, users), sigma, selection)
 
@@ -177,8 +183,7 @@ def _selection(
 ) -> Plan:
     if max_items is not None:
         check_whole("selection_max_items", max_items)
-    part = asdict(selection_part(asked, share))
-    return make_plan(mechanism, **part, max_items=max_items, **limits)
+    return planned(mechanism, selection_part(asked, share), max_items, **limits)
 
 
 def _no_selection(asked: Asked, max_items: int) -> Plan:

@@ -1,18 +1,23 @@
 """What comes back from `count_users`: items with noisy counts, and one certificate for both."""
 
 import os
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dp_sips import notebook
 from dp_sips.plan import Plan
 from dp_sips.privacy.guarantee import Guarantee
-from dp_sips.selection import Selection
+from dp_sips.rows import count, rows
+from dp_sips.selection import Selection, promise, shown, sized
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Counts:
     """The result of `count_users`: nothing in it says more than the items and their counts.
+
+    Its length is the number of rows of `table`; iterating over it yields them as tuples.
 
     Attributes:
         table: The items, sorted, in the kind of table that came in, with a column `users`: about
@@ -24,7 +29,7 @@ class Counts:
 
     table: Any
     standard_deviation: float
-    selection: Selection = field(repr=False)
+    selection: Selection
 
     @property
     def guarantee(self) -> Guarantee:
@@ -55,3 +60,24 @@ class Counts:
         from dp_sips.pages.report import report_page, write_report
 
         write_report(Path(path), report_page(self.certificate, self.plan, self.table))
+
+    def __len__(self) -> int:
+        return count(self.table)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[Any]:
+        return rows(self.table)
+
+    def __repr__(self) -> str:
+        return f"<Counts{sized(self.table, 'row')}, {self._noise}: {promise(self.selection)}>"
+
+    def _repr_html_(self) -> str:
+        words = f"Counts{sized(self.table, 'row')}, {self._noise}: {promise(self.selection)}."
+        names = (*self.certificate["items"]["columns"], "users")
+        return notebook.paragraph(words) + shown(self.table, names)
+
+    @property
+    def _noise(self) -> str:
+        return f"± {self.standard_deviation:.1f}"

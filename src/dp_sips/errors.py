@@ -6,6 +6,8 @@
     ├── OutputError   the release could not be written; nothing half-written is left behind
     └── OutOfMemoryError   there is not enough memory for the data
 
+and `UnwiseWarning`, for settings that are allowed and seldom meant.
+
 The command line turns `UsageError` and `InputError` into exit code 2, and the others into 1: an
 output path that is known to be impossible before any data is read is a `UsageError`.
 """
@@ -34,6 +36,10 @@ class OutputError(DpSipsError, OSError):
 
 class OutOfMemoryError(DpSipsError, MemoryError):
     """There is not enough memory for the data. Nothing was released."""
+
+
+class UnwiseWarning(UserWarning):
+    """A setting is allowed and seldom meant; the release goes on."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -7,8 +7,9 @@ error, its time, a file that was written just before a crash. So a failed run ha
 Nothing is booked where a test seed is used: such a release has no guarantee that could be counted.
 
 Guarantee: all releases that were booked are (ε, δ)-DP together, for one user with all of their rows
-in all of the data. Mechanisms and parameters of a release must not depend on what earlier releases
-showed; if they do, create the ledger with `adaptive=True`, which adds up ε and δ.
+in all of the data. By default ε and δ add up, and whatever is asked next may depend on what earlier
+releases showed. Composition is tight with `planned=True`: then mechanisms and parameters of all
+releases must not depend on that.
 Public: the whole file.
 
 The file is replaced, never changed: the new one is written under another name, synced and renamed,
@@ -16,7 +17,6 @@ so a crash leaves the old or the new one. A lock on a file beside it (`.NAME.loc
 reading to renaming, so releases that run at the same time are booked one after the other.
 """
 
-import fcntl
 import json
 import os
 import re
@@ -57,7 +57,7 @@ class Ledger:
         *,
         epsilon: float,
         delta: float,
-        adaptive: bool = False,
+        planned: bool = False,
         purpose: str | None = None,
     ) -> Self:
         """Make a new file, with the total that all releases together may spend.
@@ -66,8 +66,9 @@ class Ledger:
             path: The file; it must not exist.
             epsilon: ε of the total.
             delta: δ of the total.
-            adaptive: Whether mechanisms and parameters of releases may be chosen by what earlier
-                ones showed. Then ε and δ simply add up; otherwise composition is tight.
+            planned: Whether mechanisms and parameters of all releases are independent of what
+                earlier ones show, as in a plan made beforehand. Then composition is tight;
+                otherwise ε and δ add up.
             purpose: What the releases that are booked through this object are for.
         """
         total = EpsilonDelta(epsilon, delta)
@@ -77,7 +78,7 @@ class Ledger:
             "format": _FORMAT,
             "created": _now(),
             "total": asdict(total),
-            "adaptive": bool(adaptive),
+            "planned": bool(planned),
             "entries": [],
         }
         _write(Path(path), held, overwrite=False)
@@ -138,6 +139,8 @@ class Ledger:
     @contextmanager
     def _locked(self) -> Iterator[None]:
         """Wait until nobody else books, and keep others waiting."""
+        import fcntl  # not on every system: without ledgers, nothing needs it
+
         place = Path(self.path).resolve()
         try:
             lock = os.open(place.with_name(f".{place.name}.lock"), os.O_RDWR | os.O_CREAT, 0o666)
@@ -192,7 +195,7 @@ def _total(held: dict[str, Any]) -> EpsilonDelta:
 
 def _composition(held: dict[str, Any], *more: Spending) -> Composition:
     booked = [_spending(entry) for entry in held["entries"]]
-    return Composition((*booked, *more), _total(held).epsilon, held["adaptive"] is not False)
+    return Composition((*booked, *more), _total(held).epsilon, held["planned"] is not True)
 
 
 def _accounting(own: Spending) -> dict[str, Any]:

@@ -3,16 +3,20 @@
 A plan can be printed, explained, tested and audited.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import numpy as np
 
+from dp_sips import notebook
 from dp_sips.errors import UsageError
+from dp_sips.levers import SIZES, levers
 from dp_sips.mechanisms import Mechanism, find_mechanism, min_users_of, requiring
 from dp_sips.mechanisms.auto import recommended
 from dp_sips.mechanisms.base import Asked, Branch, EpsilonDelta, Look, RhoDelta
 from dp_sips.mechanisms.chances import binomial
+from dp_sips.mechanisms.counting import selection_part
 from dp_sips.mechanisms.min_users import check_min_users
 from dp_sips.privacy.arrays import Floats
 from dp_sips.privacy.bounding import Bounds
@@ -20,13 +24,13 @@ from dp_sips.privacy.budget import Budget
 from dp_sips.privacy.contributions import Contributions
 from dp_sips.privacy.guarantee import Guarantee
 from dp_sips.privacy.noise import Scrambler
+from dp_sips.unwise import warn_of_budget
 from dp_sips.validation import check_number, check_whole, refuse_unknown
 
 _MOST_USERS: Final = 1 << 34
-_SIZES: Final = (1, 10, 100)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Plan:
     """The rounds that will run, and what they guarantee.
 
@@ -40,6 +44,7 @@ class Plan:
         look: The private look at the data that decides which of `rounds` run; mostly None.
         chosen_by: The public numbers of the look that chose this plan, if one did.
         branch: The guarantee of what the look chose, by itself.
+        share: The part of the budget that counts of users have; the rounds have the rest.
     """
 
     mechanism: Mechanism
@@ -50,6 +55,7 @@ class Plan:
     look: Look | None = None
     chosen_by: dict[str, Any] | None = None
     branch: Guarantee | None = None
+    share: float | None = None
 
     @property
     def max_items(self) -> int:
@@ -131,6 +137,52 @@ class Plan:
         """Return the rounds as rows of a table."""
         return [{"round": i, **r.row()} for i, r in enumerate(self.rounds, start=1)]
 
+    def levers(self, spell: Callable[[str], str] = str) -> str:
+        """Say how many users an item needs, and what other settings would change about it.
+
+        Args:
+            spell: How a parameter is called where this is read, if not by its name.
+        """
+        if not self.rounds:
+            return self.mechanism.words(self.rounds)
+        return levers(self, self.asked, self._with_budget, spell)
+
+    def _with_budget(self, asked: Asked) -> "Plan":
+        """Return the plan of the same mechanism with other privacy parameters."""
+        part = asked if self.share is None else selection_part(asked, self.share)
+        new = self.mechanism.design(part, self.max_items)
+        return Plan(self.mechanism, asked, new.rounds, new.guarantee, new.bounds, new.look)
+
+    def release_probabilities(self, users: Floats, items_per_user: int) -> Floats:
+        """Return `release_probability` for each of many numbers of users."""
+        items = check_whole("items_per_user", items_per_user)
+        if items <= self.max_items:
+            return self._chance(np.asarray(users, float), items)
+        return np.array([self.release_probability(round(n), items) for n in users])
+
+    def plot(self, items_per_user: Sequence[int] = SIZES, ax: Any = None) -> Any:
+        """Draw the chance of release against the number of users; return Matplotlib's axes.
+
+        Args:
+            items_per_user: A line is drawn for each; those above max_items are left out.
+            ax: The axes to draw on; new ones unless given. Needs `pip install 'dp-sips[plot]'`.
+        """
+        from dp_sips.plotting import draw_chances
+
+        sizes = [check_whole("items_per_user", size) for size in items_per_user]
+        drawn = [size for size in sizes if size <= self.max_items]
+        return draw_chances({f"{m} item{'s' * (m > 1)} per user": (self, m) for m in drawn}, ax)
+
+    def __repr__(self) -> str:
+        return f"<Plan {self.mechanism.name}: {self.asked}, max_items={self.max_items}>"
+
+    def _repr_html_(self) -> str:
+        sizes = [size for size in SIZES if size <= self.max_items]
+        needs = [(m, self._needed(0.5, m), self._needed(0.95, m)) for m in sizes]
+        words = f"{self.mechanism.name}: {self.asked}, up to {self.max_items:,} items of a user."
+        names = ("items per user", "users for a 50 % chance", "users for 95 %")
+        return notebook.paragraph(words) + notebook.table(names, needs)
+
     def _chance(self, holders: Floats, items: int) -> Floats:
         """Return the chance of release for each number of holders; without any, it is zero."""
         return np.where(holders > 0, self.mechanism.chances(self.rounds, holders, items), 0.0)
@@ -158,8 +210,8 @@ class Plan:
         )
 
     def _needs(self) -> str:
-        sizes = [m for m in _SIZES if m <= self.max_items]
-        if self.max_items not in sizes and self.max_items < _SIZES[-1]:
+        sizes = [m for m in SIZES if m <= self.max_items]
+        if self.max_items not in sizes and self.max_items < SIZES[-1]:
             sizes.append(self.max_items)
         about = "about" if self.look is None else "at most about"
         return "\n".join(
@@ -208,6 +260,18 @@ def plan(
     """
     refuse_unknown(unknown)
     asked = asked_for(epsilon, delta, rho, budget)
+    warn_of_budget(asked)
+    return planned(mechanism, asked, max_items, items_per_user, min_users)
+
+
+def planned(
+    mechanism: str | Mechanism,
+    asked: Asked,
+    max_items: int | None,
+    items_per_user: float | None,
+    min_users: int = 1,
+) -> Plan:
+    """Return a plan, as `plan` does, without its warnings."""
     most = None if max_items is None else check_whole("max_items", max_items)
     if mechanism == "auto":
         chosen, design = recommended(asked, most, items_per_user, check_min_users(min_users))

@@ -1,9 +1,10 @@
 """select_partitions: the one loop that every mechanism of the field is."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from functools import partial
 from os import PathLike
 from typing import Any
 
@@ -11,9 +12,11 @@ import pyarrow as pa
 
 from dp_sips.engines import find_engine
 from dp_sips.engines.base import Engine
+from dp_sips.engines.block_sets import NO_BLOCKS
 from dp_sips.errors import UsageError
 from dp_sips.known import known_blocks
 from dp_sips.ledger import Ledger, as_ledger
+from dp_sips.levels import Level, Spending, facts_of, levels_of, source_of, whole_release
 from dp_sips.mechanisms import Mechanism
 from dp_sips.plan import Plan
 from dp_sips.plan import plan as make_plan
@@ -26,7 +29,8 @@ from dp_sips.room import clear_about_memory
 from dp_sips.selection import Selection
 from dp_sips.sorting import sorted_items
 from dp_sips.sources import Source, open_source
-from dp_sips.text import TextItems
+from dp_sips.text import Shares, TextItems
+from dp_sips.unwise import warn_of_lists
 from dp_sips.validation import check_whole, refuse_unknown
 
 
@@ -47,6 +51,7 @@ def select_partitions(
     min_users: int = 1,
     mechanism: str | Mechanism = "auto",
     engine: str | Engine = "auto",
+    hierarchy: Shares = False,
     nulls: str = "error",
     types: Mapping[str, Any] | None = None,
     seed: int | None = None,
@@ -79,6 +84,10 @@ def select_partitions(
         mechanism: "auto" for the recommended one, another name such as "sips", or a mechanism with
             its own parameters.
         engine: "auto", "memory", "spark", "reference", or an engine with its own options.
+        hierarchy: Where `item` names several columns, the coarsest first: select the values of the
+            first, then pairs of a released value and one of the second column, and so on. True
+            for equal parts of the budget, or the levels' shares, as (1, 2). `selection.levels` has
+            what each level released.
         nulls: "error", "drop" such rows, or "group" null items as an item of their own.
         types: The types of columns by name, as {"zip": "string", "day": "date"}, where they are not
             to be those of the file or table. Without one, CSV is text, and each value of JSON and
@@ -93,22 +102,34 @@ def select_partitions(
     Public: every argument except `data`. Sensitive: `data`, except its column names and types.
     """
     refuse_unknown(unknown)
-    plan = make_plan(
+    planned = partial(
+        make_plan,
         mechanism,
-        epsilon=epsilon,
-        delta=delta,
-        rho=rho,
-        budget=budget,
         max_items=max_items,
         items_per_user=items_per_user,
         min_users=min_users,
     )
+    levels = levels_of(item, hierarchy)
+    if levels and public_items is not None:
+        raise UsageError("public_items are for one selection, and levels are several: leave it out")
+    plan = planned(epsilon=epsilon, delta=delta, rho=rho, budget=budget)
     key = run_key(seed, insecure_test=insecure_test)
     shown = Progress(show=progress)
     runner = find_engine(engine, data)
     refuse_turns(plan, runner)
-    source = open_source(runner.read(data), user=user, item=item, nulls=nulls, types=types)
+    opened = partial(open_source, user=user, nulls=nulls, types=types)
+    if levels:
+        spending = Spending(plan.asked, levels, lambda part: planned(**asdict(part)))
+
+        def read(level: Level) -> Source:
+            return opened(runner.read(data), item=level.item)
+
+        promised = replace(plan, guarantee=spending.promised())
+        book(ledger, promised, read(levels[-1]), key, "items, level by level")
+        return _select_levels(levels, spending, read, runner=runner, key=key, shown=shown)
+    source = opened(runner.read(data), item=item)
     known = known_blocks("public_items", public_items, source, key)
+    warn_of_lists(plan.max_items, lists=source.has_lists or isinstance(item, TextItems))
     book(ledger, plan, source, key, "items")
 
     bounds = replace(plan.bounds, without=known)
@@ -118,6 +139,36 @@ def select_partitions(
 
     facts = public_facts(source, released, known)
     return Selection(source.restore(released), plan, not key.is_test, facts)
+
+
+def _select_levels(
+    levels: Sequence[Level],
+    spending: Spending,
+    read: Callable[[Level], Source],
+    *,
+    runner: Engine,
+    key: Key,
+    shown: Progress,
+) -> Selection:
+    """Run a selection for each level, on the rows whose parts the level before released."""
+    released: list[pa.Table] = []
+    tables: list[Any] = []
+    facts: list[dict[str, Any]] = []
+    for number, level in enumerate(levels):
+        own = key.of_level(number)
+        before = released[-1] if released else None
+        source = source_of(level, read(level), before, own)
+        plan = spending.next_plan()
+        with closing(runner.load(source, plan.bounds, own, shown)) as loaded:
+            plan = run_rounds(plan, loaded, own, shown, spending.settled)
+            released.append(sorted_items(loaded.released(), source.item_schema))
+        tables.append(source.restore(released[-1]))
+        facts.append(facts_of(level, plan))
+
+    items = whole_release(released, source)
+    public = public_facts(source, items, NO_BLOCKS) | {"levels": facts}
+    whole = replace(plan, asked=spending.asked, guarantee=spending.guarantee())
+    return Selection(source.restore(items), whole, not key.is_test, public, tuple(tables))
 
 
 def public_facts(
@@ -152,9 +203,18 @@ def book(
         given.book(plan.guarantee, plan.asked, what)
 
 
-def run_rounds(plan: Plan, contributions: Contributions, key: Key, shown: Progress) -> Plan:
-    """Run a plan on loaded contributions; return the plan that ran, if a look chose it."""
-    plan = plan.after_look(contributions, key.scrambler(Purpose.LOOK))
+def run_rounds(
+    plan: Plan,
+    contributions: Contributions,
+    key: Key,
+    shown: Progress,
+    settled: Callable[[Plan], Plan] = lambda plan: plan,
+) -> Plan:
+    """Run a plan on loaded contributions; return the plan that ran, if a look chose it.
+
+    `settled` may change its rounds, once it is known what the look chose.
+    """
+    plan = settled(plan.after_look(contributions, key.scrambler(Purpose.LOOK)))
     for index, round_ in enumerate(shown.steps("rounds", plan.rounds, len(plan.rounds))):
         round_.run(contributions, key.noise_of_round(index))
     return plan

@@ -2,37 +2,47 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from importlib.metadata import version
+from itertools import islice
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Final, Self
 
+from dp_sips import notebook
 from dp_sips.plan import Plan
 from dp_sips.privacy.guarantee import Guarantee
+from dp_sips.rows import count, is_distributed, rows
+
+SHOWN: Final = 10
+"""Rows of a table in a notebook."""
 
 _NUMBERS: Final = ("round", "epsilon", "rho", "delta", "sigma", "scale", "threshold")
 """What rounds are compared by; a round has those that its noise has."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Selection:
     """The result of `select_partitions`: nothing in it says more than the items themselves.
 
     A selection equals only itself; to compare what was released, compare the items, each kind of
-    table in its own way.
+    table in its own way. Its length is the number of released items; iterating over it yields
+    them, as tuples where there are several item columns.
 
     Attributes:
         items: The released items, sorted, in the kind of table that came in.
         plan: The rounds that ran.
         private: False where a test seed was used: such a release has no guarantee.
+        levels: Where items were selected level by level, what each level released, the coarsest
+            first; `guarantee` is that of all levels, and `plan` has the rounds of the last.
     """
 
     items: Any
     plan: Plan
     private: bool
     _facts: dict[str, Any] = field(repr=False)
+    levels: tuple[Any, ...] = field(default=(), repr=False)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -78,6 +88,7 @@ class Selection:
             "nulls": facts["nulls"],
             "items": {"columns": facts["item_columns"], "number": facts["number_of_items"]},
             "count": facts["count"],
+            "levels": facts.get("levels"),
             "output": facts.get("output"),
         }
         return {name: _plain(fact) for name, fact in whole.items()}
@@ -103,6 +114,45 @@ class Selection:
 
         page = report_page(self.certificate, self.plan, self.items, items_only=True)
         write_report(Path(path), page)
+
+    def __len__(self) -> int:
+        return count(self.items)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[Any]:
+        return rows(self.items)
+
+    def __repr__(self) -> str:
+        return f"<Selection{sized(self.items, 'item')}: {promise(self)}>"
+
+    def _repr_html_(self) -> str:
+        words = f"Selection{sized(self.items, 'item')}: {promise(self)}."
+        return notebook.paragraph(words) + shown(self.items, self._facts["item_columns"])
+
+
+def promise(selection: Selection) -> str:
+    """Return the guarantee as it was asked for, or that there is none."""
+    return str(selection.plan.asked) if selection.private else "NOT PRIVATE, made with a test seed"
+
+
+def sized(table: Any, noun: str) -> str:
+    """Say how many rows a table has, where it takes no cluster to know."""
+    if is_distributed(table):
+        return ""
+    return f" of {count(table):,} {noun}{'s' * (count(table) != 1)}"
+
+
+def shown(table: Any, names: Any) -> str:
+    """Return the first rows of a table as HTML; a Spark table is not run for that."""
+    if is_distributed(table):
+        return ""
+    listed = [row if len(names) > 1 else (row,) for row in islice(rows(table), SHOWN)]
+    more = count(table) - len(listed)
+    return notebook.table(list(names), listed) + (
+        notebook.paragraph(f"… and {more:,} more") if more else ""
+    )
 
 
 def _plain(value: Any) -> Any:

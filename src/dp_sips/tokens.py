@@ -51,6 +51,8 @@ def write_tokens(
     place = check_tokens_path(path)
     if not isinstance(item, TextItems):
         raise UsageError(f"item must be dp_sips.text.words(…) or ngrams(…), got {item!r}")
+    if item.levels is not False:
+        raise UsageError("levels are for select_partitions: leave them out")
     shown = Progress(show=progress)
     source = open_source(data, user=user, item=item, nulls=nulls, types=types, progress=shown)
     write_files({place: lambda sink: _write(source, sink)}, overwrite=overwrite)

@@ -45,8 +45,8 @@ def check_positive(name: str, value: object) -> float:
 
 OURS: Final = (
     "user", "item", "epsilon", "delta", "rho", "budget", "ledger", "max_items", "items_per_user",
-    "public_items", "min_users", "mechanism", "engine", "nulls", "types", "seed", "insecure_test",
-    "progress",
+    "public_items", "min_users", "mechanism", "engine", "hierarchy", "nulls", "types", "seed",
+    "insecure_test", "progress",
 )  # fmt: skip
 
 _MEANT: Final = {

@@ -73,7 +73,7 @@ class TestFlags:
             (("dpsv", "--buffer", "1"), ("unknown mechanism 'dpsv'", "dpsu")),
             (("dpsu", "--buffer", "-1"), ("buffer must be from 0 to 1000000", "-1")),
             (("dpsu", "--buffer", "inf"), ("buffer must be", "inf")),
-            (("single", "--max-items", "2"), ("max_items=1", "got 2")),
+            (("single", "--max-items", "2"), ("--max-items 1", "got 2")),
         ],
         ids=str,
     )

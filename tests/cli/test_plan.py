@@ -77,3 +77,16 @@ def test_a_hint_spares_the_look(run: Any) -> None:
     assert json.loads(run(*flags).out)["mechanism"] == "auto"
     assert json.loads(run(*flags, "--items-per-user", "3").out)["mechanism"] == "matching"
     assert json.loads(run(*flags, "--items-per-user", "90").out)["mechanism"] == "cumulative"
+
+
+def test_levers_are_in_flags(run: Any) -> None:
+    ran = run("plan", "sips", "--epsilon", 1, "--delta", "1e-6", "--levers")
+    assert "- --epsilon 2 instead of 1: " in ran.out
+    assert "users" in ran.out.split("--epsilon 2")[1]
+
+
+def test_unwise_settings_get_one_line(run: Any) -> None:
+    ran = run("plan", "sips", "--epsilon", 1, "--delta", "0.01")
+    assert ran.code == 0
+    assert ran.err.startswith("dp-sips: warning: unwise settings: --delta 0.01 lets the promise")
+    assert ran.err.count("\n") == 1

@@ -34,7 +34,7 @@ def test_exit_codes(data: Path) -> None:
 
 
 def test_a_reader_that_stops_reading_is_no_failure(data: Path) -> None:
-    for words in (("select", str(data), *ENOUGH), ("--help",), ("plan", "--rho=1", "--delta=0.1")):
+    for words in (("select", str(data), *ENOUGH), ("--help",), ("plan", "--rho=1", "--delta=1e-5")):
         read, write = os.pipe()
         os.close(read)
         ran = subprocess.run(
@@ -89,7 +89,7 @@ def in_ascii(*words: object) -> "subprocess.CompletedProcess[str]":
 
 
 def test_characters_that_the_terminal_lacks() -> None:
-    ran = in_ascii("plan", "--rho=1", "--delta=0.1")
+    ran = in_ascii("plan", "--rho=1", "--delta=1e-5")
     assert (ran.returncode, ran.stderr) == (0, "")
     assert "\\u221a" in ran.stdout
 
@@ -202,7 +202,7 @@ def interrupted(process: "subprocess.Popen[str]") -> bool:
     return process.returncode == 130 and err == "dp-sips: error: interrupted: nothing was written\n"
 
 
-@pytest.mark.parametrize("words", [["plan", "--rho=1", "--delta=0.1"], ["--help"]], ids=str)
+@pytest.mark.parametrize("words", [["plan", "--rho=1", "--delta=1e-5"], ["--help"]], ids=str)
 def test_planning_imports_no_arrow(words: list[str]) -> None:
     script = f"import sys, dp_sips.cli; dp_sips.cli.main({words}); print('pyarrow' in sys.modules)"
     ran = subprocess.run((sys.executable, "-c", script), capture_output=True, text=True, check=True)

@@ -215,3 +215,16 @@ def test_formulas_are_escaped_where_asked(run: Any, tmp_path: Path) -> None:
     assert run(*usual, "--escape-formulas", "--format", "jsonl").refused(
         "--escape-formulas is for CSV"
     )
+
+
+def test_an_empty_release_says_what_would_help(run: Any, data: Path) -> None:
+    few = ("--epsilon", "0.01", "--delta", "1e-9", "--mechanism", "sips")
+    ran = run("select", data, "--user", "user", "--item", "item", *few)
+    assert "Released no items." in ran.err
+    assert "- --epsilon 0.02 instead of 0.01: " in ran.err
+    assert "coarser items" in ran.err
+
+
+def test_a_small_release_says_where_to_look(select: Any) -> None:
+    assert "dp-sips plan --levers" in select().err
+    assert select("--quiet").err == ""

@@ -74,8 +74,8 @@ class TestBooking:
 
     def test_many_gaussian_releases_fit_where_addition_would_not(self, tmp_path: Path) -> None:
         made = [
-            Ledger.create(tmp_path / f"{adaptive}.json", epsilon=1, delta=1e-5, adaptive=adaptive)
-            for adaptive in (False, True)
+            Ledger.create(tmp_path / f"{planned}.json", epsilon=1, delta=1e-5, planned=planned)
+            for planned in (True, False)
         ]
         spent = plan("sips", epsilon=0.25, delta=1e-6)
         booked = []
@@ -163,7 +163,7 @@ class TestCrashes:
 
     def test_processes_at_the_same_time_book_one_after_the_other(self, tmp_path: Path) -> None:
         path = tmp_path / "b.json"
-        Ledger.create(path, epsilon=1, delta=1e-4, adaptive=True)
+        Ledger.create(path, epsilon=1, delta=1e-4)
         script = (
             "import dp_sips\n"
             "made = dp_sips.plan('gw', epsilon=0.1, delta=1e-6)\n"

@@ -25,9 +25,10 @@ def test_public_attributes_are_pinned() -> None:
     public = {name for name in dir(selection) if not name.startswith("_")}
     assert public == {
         "items", "plan", "private", "guarantee", "certificate", "to_json", "written", "report",
+        "levels",
     }  # fmt: skip
     assert {field.name for field in dataclasses.fields(selection)} == {
-        "items", "plan", "private", "_facts",
+        "items", "plan", "private", "_facts", "levels",
     }  # fmt: skip
 
 
@@ -36,7 +37,7 @@ def test_certificate_is_pinned() -> None:
     assert set(certificate) == {
         "software", "version", "time", "private", "protected", "asked", "spent", "mechanism",
         "chosen_by", "max_items", "min_users", "public_items", "rounds", "nulls", "items", "count",
-        "output",
+        "levels", "output",
     }  # fmt: skip
     assert certificate["asked"] == {"epsilon": 1.0, "delta": 1e-6, "rho": None}
     assert set(certificate["spent"]) == {

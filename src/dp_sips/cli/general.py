@@ -7,7 +7,7 @@ from dp_sips.cli.config import FLAG
 from dp_sips.cli.parser import Parser
 from dp_sips.errors import UsageError, did_you_mean
 
-_LEVELS: Final = ("debug", "info", "warning", "error")
+LEVELS: Final = ("debug", "info", "warning", "error")
 
 
 def add_general(parser: Parser) -> None:
@@ -21,13 +21,13 @@ def add_general(parser: Parser) -> None:
         "--log-level",
         default="warning",
         metavar="LEVEL",
-        help=f"what to log to stderr: {', '.join(_LEVELS)} (default: warning)",
+        help=f"what to log to stderr: {', '.join(LEVELS)} (default: warning)",
     )
 
 
 def log_at(level: str) -> None:
     """Send the library's log records from this level on to stderr."""
-    if level not in _LEVELS:
-        raise UsageError(f"unknown log level {level!r}: {did_you_mean(level, _LEVELS)}")
+    if level not in LEVELS:
+        raise UsageError(f"unknown log level {level!r}: {did_you_mean(level, LEVELS)}")
     logging.basicConfig(format="%(asctime)s %(name)s %(message)s", force=True)
     logging.getLogger("dp_sips").setLevel(level.upper())

@@ -13,9 +13,9 @@ from dp_sips.privacy.guarantee import shown
 _EXAMPLES = """\
 A ledger is a file with one budget for many releases about the same users. Releases with
 --ledger FILE are booked before any data is read, and refused if the total could be
-exceeded. Composition is tight; it counts on mechanisms and parameters that do not depend
-on what earlier releases showed. If they may, create the ledger with --adaptive: ε and δ
-then add up.
+exceeded. ε and δ add up. If mechanisms and parameters of all releases are planned
+beforehand, and do not depend on what earlier releases show, create the ledger with
+--planned: composition is then tight, and more fits into the total.
 
 examples:
   dp-sips ledger create budget.json --epsilon 3 --delta 1e-5
@@ -28,15 +28,15 @@ def configure(parser: Parser) -> None:
     parser.epilog = _EXAMPLES
     parser.usage = (
         "dp-sips ledger FILE [--json]\n"
-        "       dp-sips ledger create FILE --epsilon E --delta D [--adaptive]"
+        "       dp-sips ledger create FILE --epsilon E --delta D [--planned]"
     )
     parser.add_argument("words", nargs="*", metavar="FILE", help="the ledger; create makes it")
     parser.add_argument("--epsilon", type=float, metavar="E", help="create: ε of the total")
     parser.add_argument("--delta", type=float, metavar="D", help="create: δ of the total")
     parser.add_argument(
-        "--adaptive",
+        "--planned",
         action="store_true",
-        help="create: parameters of releases may depend on earlier ones; ε and δ add up",
+        help="create: no parameter of a release depends on earlier releases; composition is tight",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -75,12 +75,12 @@ def ledger(args: argparse.Namespace) -> Ledger | None:
 def _create(path: str, args: argparse.Namespace) -> None:
     if args.epsilon is None or args.delta is None:
         raise UsageError("--epsilon and --delta are missing: they are the total of the ledger")
-    made = Ledger.create(path, epsilon=args.epsilon, delta=args.delta, adaptive=args.adaptive)
+    made = Ledger.create(path, epsilon=args.epsilon, delta=args.delta, planned=args.planned)
     _show(made, as_json=args.json)
 
 
 def _refuse_totals(args: argparse.Namespace) -> None:
-    if args.epsilon is not None or args.delta is not None or args.adaptive:
+    if args.epsilon is not None or args.delta is not None or args.planned:
         raise UsageError("a total is given once: dp-sips ledger create FILE --epsilon E --delta D")
 
 

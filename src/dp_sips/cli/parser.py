@@ -18,20 +18,25 @@ COMMANDS: Final = {
     "report": "make a page about a release, for the person who signs off",
     "ledger": "one budget for many releases: make a ledger, or show what is left",
     "mechanisms": "list the mechanisms, and what each is good for",
+    "audit": "check that this build keeps its promises, and how tight they are",
     "convert": "between (ρ, δ) of zCDP and (ε, δ) of differential privacy",
     "tokenize": "turn texts into words or n-grams, a row for each",
     "generate": "write the paper's synthetic data, at any size",
     "demo": "select from a small generated data set, and explain the outcome",
+    "completion": "print what bash, zsh or fish need to complete these commands",
 }
 
-READS_DATA: Final = ("select", "count", "ledger", "report", "tokenize", "generate", "demo")
+READS_DATA: Final = (
+    "select", "count", "audit", "ledger", "report", "tokenize", "generate", "demo", "completion",
+)  # fmt: skip
 """Commands that need Arrow, and more memory than a plan."""
 
 _EXIT_CODES: Final = """\
 exit codes:
   0    done; an empty release is one, too
   2    bad usage or bad input: nothing was written
-  1    another failure, such as a full disk: nothing half-written is left
+  1    another failure, such as a full disk: nothing half-written is left; of an audit:
+       a promise is broken
   130  interrupted (Ctrl-C; 143 by SIGTERM, 129 by SIGHUP): nothing was written"""
 
 

@@ -8,13 +8,15 @@ import dp_sips
 from dp_sips.cli.flags import add_mechanism, add_privacy, mechanism
 from dp_sips.cli.parser import Parser
 from dp_sips.cli.streams import emit, emit_json
+from dp_sips.cli.summary import in_flags
 from dp_sips.errors import UsageError
 
 _EXAMPLES = """\
 examples:
   dp-sips plan --epsilon 1 --delta 1e-6
   dp-sips plan weighted-gaussian --rho 0.1 --delta 1e-5 --max-items 50
-  dp-sips plan --epsilon 1 --delta 1e-6 --users 200 --items-per-user 10"""
+  dp-sips plan --epsilon 1 --delta 1e-6 --users 200 --items-per-user 10
+  dp-sips plan sips --epsilon 1 --delta 1e-6 --levers"""
 
 
 def configure(parser: Parser) -> None:
@@ -29,6 +31,11 @@ def configure(parser: Parser) -> None:
         type=int,
         metavar="N",
         help="show the chance of an item that N users hold, each with --items-per-user (1)",
+    )
+    group.add_argument(
+        "--levers",
+        action="store_true",
+        help="show what other settings would change about the users that an item needs",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -52,7 +59,10 @@ def run(args: argparse.Namespace) -> None:
     if args.json:
         emit_json(_facts(made) | ({"release_probability": chance} if chance else {}))
     else:
-        emit(made.explain() + ("\n\n" + _in_words(chance) if chance else ""))
+        parts = [made.explain()]
+        parts += [_in_words(chance)] if chance else []
+        parts += [made.levers(in_flags)] if args.levers else []
+        emit("\n\n".join(parts))
 
 
 def _chance(made: dp_sips.Plan, users: int, items: int) -> dict[str, Any]:

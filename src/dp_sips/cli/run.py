@@ -9,6 +9,7 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from typing import Any
 
 from dp_sips.cli.config import with_config
 from dp_sips.cli.general import add_general, log_at
@@ -20,7 +21,7 @@ from dp_sips.cli.signals import (
     unwind_at_signals,
 )
 from dp_sips.cli.streams import abandon, forgive_characters, leave, say
-from dp_sips.errors import DpSipsError, InputError, UsageError, did_you_mean
+from dp_sips.errors import DpSipsError, InputError, UnwiseWarning, UsageError, did_you_mean
 from dp_sips.room import check_addresses, is_out_of_memory, out_of_memory
 from dp_sips.temporaries import discard_all
 
@@ -95,8 +96,10 @@ def _run(argv: list[str], ready: Callable[[], None]) -> int:
             log_at(args.log_level)
             # Not before: interrupted imports end in anything, and there is nothing to clean up yet.
             ready()
-            command.run(args)
-            return DONE
+            with warnings.catch_warnings():
+                warnings.filterwarnings("always", category=UnwiseWarning)
+                warnings.showwarning = _warn
+                return command.run(args) or DONE
         return _without_command(argv)
     except SystemExit as stop:  # argparse has shown the help or the version
         return int(stop.code or DONE)
@@ -117,8 +120,26 @@ def _report(message: str, code: int) -> int:
     return code
 
 
+def _warn(  # noqa: PLR0917 (the signature that `warnings` has)
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: Any = None,
+    line: str | None = None,
+) -> None:
+    """Show a warning in one line; one that is not ours as Python does."""
+    if issubclass(category, UnwiseWarning):
+        say("dp-sips: warning: " + _in_flags(str(message)))
+    else:
+        del file
+        say(warnings.formatwarning(message, category, filename, lineno, line).rstrip())
+
+
 def _in_flags(message: str) -> str:
     """Spell the library's advice as it is typed here."""
+    message = re.sub(r"\b(delta|epsilon|rho)=(?=[\d.])", r"--\1 ", message)
+    message = re.sub(r"\bmax_items=(?=\d)", "--max-items ", message)
     message = re.sub(r'\bnulls="(\w+)"', r"--nulls \1", message)
     message = re.sub(r"\bother=True", "--other", message)
     message = re.sub(r"\b(min_users|public_items)\b", _as_flag, message)

@@ -3,7 +3,9 @@
 import argparse
 from itertools import combinations
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final
+
+import pyarrow as pa
 
 from dp_sips.cli.dialect import add_dialect, data, dialect
 from dp_sips.cli.dry_run import say_what_would_happen
@@ -35,6 +37,7 @@ from dp_sips.select import select_partitions
 from dp_sips.selection import Selection
 from dp_sips.sources import open_source
 from dp_sips.sources.finding import find_any_files, find_files
+from dp_sips.text import TextItems, ngrams
 
 _EXAMPLES = """\
 Items go to stdout as CSV, or to a file. Its suffix tells the format: .parquet, .arrow
@@ -45,7 +48,18 @@ count of users or rows is shown anywhere.
 examples:
   dp-sips select reviews.parquet --user user_id --item word --epsilon 1 --delta 1e-6
   dp-sips select 'logs/*.csv' --user id --item city --item product --epsilon 1 \\
-      --delta 1e-6 --max-items 20 -o released.parquet --certificate released.json"""
+      --delta 1e-6 --max-items 20 -o released.parquet --certificate released.json
+  dp-sips select visits.csv --user id --item country --item city --hierarchy \\
+      --epsilon 1 --delta 1e-6 -o cities.csv --prefixes countries.csv"""
+
+
+_OUTPUTS: Final = {
+    "-o": "output",
+    "--certificate": "certificate",
+    "--report": "report",
+    "--prefixes": "prefixes",
+}
+"""The flags that name a file to write."""
 
 
 def configure(parser: Parser) -> None:
@@ -56,6 +70,7 @@ def configure(parser: Parser) -> None:
         "                      [-o FILE] …"
     )
     add_input(parser)
+    _add_levels(parser)
     add_privacy(parser)
     add_ledger(parser)
     add_mechanism(parser)
@@ -67,6 +82,7 @@ def configure(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Check everything that needs no data, select, and write."""
     check_words(args)
+    _check_levels(args)
     with inputs(args.input) as args.input:
         _select(args)
 
@@ -80,7 +96,8 @@ def _select(args: argparse.Namespace) -> None:
     selection = select_partitions(
         data(args),
         user=args.user,
-        item=args.item,
+        item=_item(args),
+        hierarchy=args.hierarchy,
         epsilon=args.epsilon,
         delta=args.delta,
         rho=args.rho,
@@ -100,6 +117,53 @@ def _select(args: argparse.Namespace) -> None:
     write_release("items", selection.items, selection, args)
     if not args.quiet:
         say(summary(selection, args.output))
+
+
+def _add_levels(parser: Parser) -> None:
+    group = parser.add_argument_group("levels (each one selects among what the last one released)")
+    group.add_argument(
+        "--hierarchy",
+        action="store_true",
+        help="the first --item, then it and the second, and so on, the coarsest first",
+    )
+    group.add_argument(
+        "--prefixes",
+        metavar="FILE",
+        help="with --hierarchy: write what the levels before the last released; finer columns are "
+        "empty",
+    )
+    group.add_argument(
+        "--ngrams",
+        type=int,
+        metavar="N",
+        help="items are sequences of up to N words, from tokenize --ngrams N: the single words, "
+        "then pairs of released words, and so on",
+    )
+
+
+def _check_levels(args: argparse.Namespace) -> None:
+    """Say what does not go together in the flags of levels."""
+    if args.prefixes and not args.hierarchy:
+        raise UsageError("--prefixes is for --hierarchy: leave it out, or add that")
+    if args.hierarchy and len(args.item) == 1:
+        raise UsageError("--hierarchy needs several --item, the coarsest first")
+    if args.prefixes:
+        check_columns(format_of(Path(args.prefixes)), len(args.item) - 1)
+    if args.prefixes and args.nulls == "group":
+        raise UsageError("--prefixes has empty fields, and --nulls group makes these items")
+    if args.ngrams is not None and (args.hierarchy or len(args.item) > 1):
+        raise UsageError("--ngrams is for one --item, whose words are the levels")
+    if args.dry_run and (args.hierarchy or args.ngrams):
+        raise UsageError(
+            "--dry-run shows the plan of one selection: leave out --hierarchy, --ngrams"
+        )
+
+
+def _item(args: argparse.Namespace) -> list[str] | TextItems:
+    """Return what the flags call an item."""
+    if args.ngrams is None:
+        return list(args.item)
+    return ngrams(args.item[0], args.ngrams, levels=True, tokenized=True)
 
 
 def _plan(args: argparse.Namespace, chosen: str | Mechanism) -> Plan:
@@ -234,8 +298,8 @@ def check_outputs(args: argparse.Namespace, *, columns: int, keys: str | None = 
     local = [place for place in places if "://" not in place]  # s3:// is Spark's to find
     find = find_any_files if dialect(args) else find_files
     read = find(local) if local else []
-    files = {"-o": args.output, "--certificate": args.certificate, "--report": args.report}
-    given = {flag: path for flag, path in files.items() if path}
+    named = {flag: getattr(args, name, None) for flag, name in _OUTPUTS.items()}
+    given = {flag: path for flag, path in named.items() if path}
     if args.ledger and Path(args.ledger).exists():
         read = [*read, Path(args.ledger)]
     for path in given.values():
@@ -292,8 +356,18 @@ def _write_files(table: Any, selection: Selection, args: argparse.Namespace) -> 
         writers[Path(args.certificate)] = write_certificate
     if args.report:
         writers[Path(args.report)] = write_report
+    if getattr(args, "prefixes", None):
+        place, prefixes = Path(args.prefixes), _shown(_prefixes(selection), args)
+        writers[place] = lambda sink: write_table(prefixes, sink, place, format_of(place))
     write_files(writers, overwrite=args.force)
     return certified[-1]
+
+
+def _prefixes(selection: Selection) -> Any:
+    """Return what the levels before the last released, in the columns of the items."""
+    *coarser, last = selection.levels
+    columns = last.slice(0, 0).select(coarser[-1].column_names)
+    return pa.concat_tables([columns, *coarser], promote_options="default")
 
 
 def _shown(items: Any, args: argparse.Namespace) -> Any:

@@ -1,22 +1,30 @@
 """What a release did, in plain words: nothing that the release itself does not show."""
 
+from typing import Final
+
 from dp_sips.selection import Selection
+
+_FEW: Final = 10
+"""Released items below which the summary says where to find advice."""
 
 
 def summary(selection: Selection, output: str | None) -> str:
-    """Say how many items were released, where to, and under which guarantee."""
-    return "\n".join((_released(selection, output), _guarantee(selection)))
+    """Say how many items were released, where to, under which guarantee, and, if few, what helps.
+
+    Public: whether there is advice depends on the released items, what it says on parameters.
+    """
+    return "\n".join((_released(selection, output), _guarantee(selection), *_advice(selection)))
+
+
+def in_flags(name: str) -> str:
+    """Return a parameter's name as it is typed here."""
+    return "--" + name.replace("_", "-")
 
 
 def _released(selection: Selection, output: str | None) -> str:
     count = selection.items.num_rows
     if count == 0:
-        needed = selection.plan.users_needed(0.5)
-        return (
-            "Released no items"
-            + (f" (wrote {output} without rows)" if output else "")
-            + f": with these settings, one needs about {needed:,} users or more."
-        )
+        return "Released no items" + (f": wrote {output} without rows." if output else ".")
     items = "1 item" if count == 1 else f"{count:,} items"
     return f"Released {items}" + (f" to {output}." if output else ".")
 
@@ -29,3 +37,12 @@ def _guarantee(selection: Selection) -> str:
         f"Guarantee: {spent} as spent, {selection.plan.asked} as asked,\n"
         "for one user with all of their items."
     )
+
+
+def _advice(selection: Selection) -> list[str]:
+    count = selection.items.num_rows
+    if count == 0:
+        return [selection.plan.levers(in_flags)]
+    if count < _FEW:
+        return ["Fewer than you expected? dp-sips plan --levers shows what an item needs."]
+    return []

@@ -94,7 +94,7 @@ _PROXY_ITEMS: Final = 64
 _RAMP: Final = (0.15, 3.0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PathGuarantee(Guarantee):
     """The guarantee of a look and of one release after it: their ε add up.
 
@@ -123,7 +123,7 @@ class PathGuarantee(Guarantee):
         return self.release.exact_delta(rest, accounting) if rest > 0 else 1.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LookGuarantee(Guarantee):
     """The guarantee of a look and of what it chooses, whatever that is.
 

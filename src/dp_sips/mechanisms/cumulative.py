@@ -175,7 +175,7 @@ class EvidenceRound:
         return without_bounds(asdict(self))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class EvidenceGuarantee(Guarantee):
     """The guarantee of cumulative evidence: (ε, δ) by the theorem in `evidence.py`.
 

@@ -111,7 +111,7 @@ def joined(path: Guarantee, rho: float, sampler: SamplerCost) -> Guarantee:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GaussianGuarantee(Guarantee):
     """The guarantee of Gaussian mechanisms alone, or of nothing: no threshold has a part of δ."""
 
@@ -130,7 +130,7 @@ NOTHING: Final = GaussianGuarantee(0.0, 0.0, SamplerCost(0.0, 0.0))
 """What is spent where nothing is selected."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CoinAndGaussian(Guarantee):
     """The guarantee of what is (ε₀, δ₀)-DP, with δ₀ = threshold_delta, and of a Gaussian.
 
@@ -155,7 +155,7 @@ class CoinAndGaussian(Guarantee):
         return min(1.0, self.threshold_delta + (1 - self.threshold_delta) * spare)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class EvidenceAndGaussian(Guarantee):
     """The guarantee of cumulative evidence and of a Gaussian: the theorem with another G.
 
@@ -186,7 +186,7 @@ def _released(evidence: EvidenceGuarantee) -> Floats:
     return evidence.bound.release(evidence.noise_rho, np.array(evidence.thresholds))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RuleAndGaussian(Guarantee):
     """The guarantee of release rules and of a Gaussian: their divergences add up.
 

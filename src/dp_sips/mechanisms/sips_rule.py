@@ -40,7 +40,7 @@ COLUMNS: Final = {
 """What plans say of a round of coins."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RuleGuarantee(Guarantee):
     """The guarantee of release rules: (ε, δ) by the proof in `release_rule.py`.
 

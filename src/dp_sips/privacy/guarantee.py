@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Context, Decimal
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from dp_sips.errors import UsageError
 from dp_sips.privacy.budget import (
@@ -14,6 +14,7 @@ from dp_sips.privacy.budget import (
     check_epsilon,
     rounded_up,
 )
+from dp_sips.privacy.events import gaussian_event, point_event
 from dp_sips.privacy.noise import SAMPLER_ERROR, SAMPLER_TAIL
 
 LARGEST_EPSILON: Final = 28.0
@@ -63,7 +64,7 @@ def cascade_loss(rounds: float) -> float:
     return 2 * rounds * (1.01 * spread + 2 * _MOST_VERDICTS * SAMPLER_ERROR**2)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Guarantee:
     """Differential privacy of the whole release, for one user added or removed.
 
@@ -103,6 +104,19 @@ class Guarantee:
         exact = self.exact_delta(rest, accounting)
         return min(1.0, exact * (1 + self.sampler.loss) + self.sampler.tail)
 
+    def dp_event(self, *, delta: float | None = None) -> tuple[Any, float]:
+        """Return an event of Google's dp-accounting, and the δ that comes beside it.
+
+        Events have no δ: what an accountant finds for all events is to be read at its target less
+        the δ of each. Gaussian rounds are Gaussian events. What else is known by a curve is (ε, δ)
+        at the `delta` that is named, which only mechanisms with a single ε and δ do without.
+        """
+        if delta is not None:
+            return point_event(self.epsilon(delta=delta), delta)
+        if type(self) is Guarantee:  # others have curves of their own
+            return gaussian_event(self)
+        raise UsageError("name a delta, at which this guarantee becomes an event: delta=1e-6")
+
     def exact_epsilon(self, delta: float, accounting: Accounting) -> float:
         """Return the smallest ε that an exact sampler would have, rounded up."""
         return Budget(self.rho, self.threshold_delta).epsilon(delta, accounting)
@@ -131,6 +145,11 @@ class Guarantee:
         epsilon, delta = self.stated()
         return f"({epsilon:g}, {shown(delta):g})-DP; weaker corollary: {self.zcdp()}"
 
+    def __repr__(self) -> str:
+        return f"Guarantee: {self}"
+
+    _repr_html_ = __repr__
+
 
 def shown(value: float) -> float:
     """Return a number as it is printed: four digits, rounded up."""
@@ -142,7 +161,7 @@ def zcdp_of_epsilon(epsilon: float) -> float:
     return rounded_up(epsilon**2 / 2)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PointGuarantee(Guarantee):
     """The guarantee of mechanisms that are (ε, δ)-DP for one ε and one δ: `pure`, threshold_delta.
 
@@ -160,6 +179,13 @@ class PointGuarantee(Guarantee):
     def of(cls, epsilon: float, delta: float, sampler: SamplerCost) -> Self:
         """Return the guarantee of what is (ε, δ)-DP with an exact sampler."""
         return cls(zcdp_of_epsilon(epsilon), delta, sampler, epsilon)
+
+    def dp_event(self, *, delta: float | None = None) -> tuple[Any, float]:
+        """Return an event of dp-accounting and its δ: those of the point, unless one is named."""
+        if delta is not None:
+            return super().dp_event(delta=delta)
+        own = rounded_up(self.threshold_delta * (1 + self.sampler.loss) + self.sampler.tail)
+        return point_event(self.pure + self.sampler.loss, own)
 
     def exact_epsilon(self, delta: float, accounting: Accounting) -> float:
         """Solve δ(ε′) = δ + (1 − δ)(e^ε − e^ε′)/(1 + e^ε) for ε′."""

@@ -68,6 +68,11 @@ class Key:
         """Make the key that belongs to `seed`. A release made with it is not private."""
         return cls(hashlib.blake2b(b"test %d" % seed).digest()[:32], is_test=True)
 
+    def of_level(self, level: int) -> Self:
+        """Return the key of one of several releases: independent of the others' keys."""
+        secret = hashlib.blake2b(b"level %d" % level, key=self._secret, digest_size=32).digest()
+        return type(self)(secret, is_test=self.is_test)
+
     def word(self, purpose: Purpose) -> int:
         """Return 64 bits that belong to `purpose`."""
         return int.from_bytes(self._derive(purpose)[:8], "little")

@@ -52,7 +52,7 @@ def _open_reader(reader: pa.RecordBatchReader, columns: Columns, label: str) -> 
     names = columns.pick(reader.schema.names, label)
     schema = pa.schema([reader.schema.field(name) for name in names])
     batches = (batch.select(names) for batch in reader)
-    return Feed(label, schema, (Part(label, single_use(batches, label)),), _same)
+    return Feed(label, schema, (Part(label, single_use(batches, label)),), _same, once=True)
 
 
 def _same(items: pa.Table) -> pa.Table:

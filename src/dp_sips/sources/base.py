@@ -13,12 +13,21 @@ from dp_sips.room import is_out_of_memory
 from dp_sips.sources.batches import exploded, in_pieces, plain_nulls, settle_nulls
 from dp_sips.sources.declared import as_declared
 from dp_sips.sources.intact import IntactCheck
-from dp_sips.sources.types import batch_type, element, from_batch_type, to_batch_type
+from dp_sips.sources.types import (
+    batch_type,
+    element,
+    from_batch_type,
+    is_list,
+    to_batch_type,
+)
 from dp_sips.sources.utf8 import Utf8Check
 from dp_sips.sources.values import AnyKind, describe, encode, python_values
 
 USERS = "users"
 """The column of counts beside released items."""
+
+Keep = Callable[[pa.RecordBatch], pa.RecordBatch]
+"""Leaves out rows that do not count: by a fixed rule, for each row by itself."""
 
 Unpack = Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
 """Makes rows of other things, such as lines of JSON."""
@@ -55,6 +64,8 @@ class Feed:
 
     Where `frame` is a Spark table of the same rows, these need not leave Spark; `unpack` makes rows
     of what the frame has, where that is something else.
+
+    `once` says that the rows cannot be read a second time.
     """
 
     label: str
@@ -64,18 +75,21 @@ class Feed:
     rows: int | None = None
     frame: Any = None
     unpack: Unpack | None = None
+    once: bool = False
 
 
 @dataclass(frozen=True)
 class Source:
-    """A stream of Arrow batches of users and items.
+    """A stream of Arrow batches of users and items; of those that `keep` leaves, if it is given.
 
-    Public: the types and names of the columns. Sensitive: every value, and the number of rows.
+    Public: the types and names of the columns, and `keep`. Sensitive: every value, and the number
+    of rows.
     """
 
     feed: Feed
     nulls: str
     types: Mapping[str, pa.DataType] = field(default_factory=dict)
+    keep: Keep | None = None
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -91,6 +105,11 @@ class Source:
     def item_schema(self) -> pa.Schema:
         """The item columns under their own names, as batches carry them."""
         return pa.schema([(item.name, batch_type(item.type)) for item in list(self.schema)[1:]])
+
+    @property
+    def has_lists(self) -> bool:
+        """Whether an item column holds lists, by its type."""
+        return any(is_list(column.type) for column in self.feed.schema)
 
     def rows(self) -> int | None:
         """Return the number of raw rows where it is known without reading them."""
@@ -160,7 +179,8 @@ class Source:
 
         Take columns by position: an item column may be called "user" as well.
         """
-        return (batch for batch in self._settled() if batch.num_rows)
+        settled = self._settled() if self.keep is None else map(self.keep, self._settled())
+        return (batch for batch in settled if batch.num_rows)
 
     def _settled(self) -> Iterator[pa.RecordBatch]:
         """Yield one batch, possibly without rows, or more for each raw batch with rows."""

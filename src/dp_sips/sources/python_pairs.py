@@ -26,12 +26,13 @@ def open_pairs(data: Iterable[Any]) -> Feed:
     """Read users and their items, when batches are asked for."""
     label = f"the {type(data).__name__}"
     pairs = data.items() if isinstance(data, Mapping) else data
-    if iter(pairs) is pairs:
+    once = iter(pairs) is pairs
+    if once:
         read = single_use(_pair_batches(pairs, label), label)
     else:
         read = partial(_pair_batches, pairs, label)
     schema = pa.schema([(name, ANY_KIND) for name in _NAMES])
-    return Feed(label, schema, (Part(label, read),), _as_list)
+    return Feed(label, schema, (Part(label, read),), _as_list, once=once)
 
 
 def open_columns(data: Mapping[Any, Any], columns: Columns) -> Feed:

@@ -39,7 +39,7 @@ def tokenized(
                 bar(batch.num_rows)
                 yield batch
 
-    return Feed(feed.label, schema, (Part(feed.label, read),), feed.restore)
+    return Feed(feed.label, schema, (Part(feed.label, read),), feed.restore, once=feed.once)
 
 
 def _check(feed: Feed, name: str, kind: pa.DataType) -> None:

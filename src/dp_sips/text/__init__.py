@@ -5,11 +5,15 @@ case. `ngrams` adds the sequences of words that DPSU extracts. A row's words sta
 user, so neighbouring data sets are what they were. Needs the extra `dp-sips[text]`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dp_sips.errors import UsageError
 
-__all__ = ["TextItems", "ngrams", "words"]
+__all__ = ["Shares", "TextItems", "ngrams", "words"]
+
+Shares = bool | Sequence[float]
+"""Whether there are levels: True for equal parts of the budget, or a share for each."""
 
 
 @dataclass(frozen=True)
@@ -22,9 +26,13 @@ class TextItems:
     column: str | None
     longest: int = 1
     processes: int | None = None
+    levels: Shares = False
+    tokenized: bool = False
 
     def __post_init__(self) -> None:
         _check_count("ngrams", self.longest)
+        if self.tokenized and self.levels is False:
+            raise UsageError("a column of n-grams is an item by its name: tokenized needs levels")
         if self.processes is not None:
             _check_count("processes", self.processes)
 
@@ -39,13 +47,30 @@ def words(column: str | None = None, *, processes: int | None = None) -> TextIte
     return TextItems(column, 1, processes)
 
 
-def ngrams(column: str | None, longest: int, *, processes: int | None = None) -> TextItems:
+def ngrams(
+    column: str | None,
+    longest: int,
+    *,
+    levels: Shares = False,
+    tokenized: bool = False,
+    processes: int | None = None,
+) -> TextItems:
     """Return the item that is each sequence of 1 to `longest` words of a text, in their order.
 
     Words that follow each other in one row, once URLs and symbols are gone, are joined by a space:
     no word has one. Where DPSU means sequences of exactly n words, keep those with n - 1 spaces.
+
+    Args:
+        column: The column of texts; the released items keep its name.
+        longest: The most words of a sequence.
+        levels: Whether to select words first, then pairs of released words, and so on: a sequence
+            counts only if its parts were released. True for equal parts of the budget, or the
+            levels' shares, as (1, 2, 2).
+        tokenized: With `levels`: the column has the sequences themselves, as `write_tokens` writes
+            them, one a row.
+        processes: How many processes take texts apart; as many as there are cores by default.
     """
-    return TextItems(column, longest, processes)
+    return TextItems(column, longest, processes, levels, tokenized)
 
 
 def _check_count(name: str, value: object) -> None:

@@ -160,10 +160,10 @@ def people(items: int, users: int = 4000) -> Any:
 
 class TestChoice:
     @pytest.mark.parametrize(
-        ("items", "name"), [(1, "matching"), (3, "matching"), (80, "cumulative")]
+        ("items", "name"), [(1, "matching"), (2, "matching"), (80, "cumulative")]
     )
     def test_follows_the_length_of_lists(self, items: int, name: str) -> None:
-        chosen = select_partitions(people(items), user="u", item="i", epsilon=2, delta=1e-6)
+        chosen = select_partitions(people(items, 40_000), user="u", item="i", epsilon=2, delta=1e-6)
         assert chosen.plan.mechanism.name == name
         assert chosen.certificate["mechanism"]["name"] == name
         assert chosen.certificate["chosen_by"]["name"] == "auto"

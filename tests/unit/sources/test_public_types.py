@@ -94,11 +94,18 @@ def _pandas(dtype: Any) -> Callable[[Pairs, Path], pd.DataFrame]:
     ).astype(dtype)
 
 
-def _categories(pairs: Pairs, folder: Path) -> pd.DataFrame:
-    """Make categories in the order of appearance."""
-    frame = _pandas(object)(pairs, folder)
-    known = {name: list(dict.fromkeys(frame[name])) for name in frame}
-    return frame.astype({name: pd.CategoricalDtype(known[name]) for name in frame})
+def _categories(dtype: Any) -> Callable[[Pairs, Path], pd.DataFrame]:
+    """Make categories in the order of appearance, of a type that is declared.
+
+    Without one, pandas would infer it from the rows, and it is pandas' types that are public.
+    """
+
+    def make(pairs: Pairs, folder: Path) -> pd.DataFrame:
+        frame = _pandas(object)(pairs, folder)
+        known = {name: pd.Index(list(dict.fromkeys(frame[name])), dtype=dtype) for name in frame}
+        return frame.astype({name: pd.CategoricalDtype(known[name]) for name in frame})
+
+    return make
 
 
 def _mapping(pairs: Pairs, _: Path) -> dict[Any, list[Any]]:
@@ -109,12 +116,25 @@ def _polars(dtype: Any) -> Callable[[Pairs, Path], pl.DataFrame]:
     return lambda pairs, _: pl.DataFrame(_columns(pairs), schema={"u": dtype, "i": dtype})
 
 
+def _with_metadata(pairs: Pairs, folder: Path) -> Path:
+    """Write categories as pandas does: its metadata says how many there are."""
+    table = pa.Table.from_pandas(_categories("str")(pairs, folder))
+    fields = [field.with_metadata({"rows": str(len(pairs))}) for field in table.schema]
+    plain = [column.cast(pa.string()) for column in table.columns]
+    schema = pa.schema(
+        [field.with_type(pa.string()) for field in fields], metadata=table.schema.metadata
+    )
+    pq.write_table(pa.table(plain, schema=schema), folder / "b.parquet")
+    return folder / "b.parquet"
+
+
 MANY = tuple(f"category {n}" for n in range(300))
 KINDS: dict[str, Kind] = {
     "csv": Kind(_delimited("a.csv", ","), TEXTS[:4], ("B", "1.5", "NA", "2024-05-01T10:00:00.5")),
     "tsv": Kind(_delimited("a.tsv", "\t"), TEXTS[:4], ("B", "1.5", "NA", "2024-05-01T10:00:00.5")),
     "json lines": Kind(_json, (*TEXTS, *NUMBERS, True, False), ("B", 1, "1", True, 2.5, 10**18)),
     "parquet": Kind(_file("a.parquet", pq.write_table), TEXTS, ("B", "x" * 99)),
+    "parquet of pandas": Kind(_with_metadata, TEXTS, ("B", *MANY)),
     "arrow ipc": Kind(_file("a.arrow", feather.write_feather), TEXTS, ("B", "x" * 99)),
     "table": Kind(_arrow(pa.int64()), NUMBERS, (2**62, -1)),
     "decimals": Kind(_arrow(pa.decimal128(30, 8)), (Decimal("1.5"), Decimal(7)), (Decimal(99),)),
@@ -123,8 +143,10 @@ KINDS: dict[str, Kind] = {
     "pandas decimals": Kind(_pandas(object), (Decimal("1.5"), Decimal(20)), HOSTILE_PYTHON),
     "pandas integers": Kind(_pandas("int64"), NUMBERS, (2**62, -1)),
     "pandas text": Kind(_pandas("str"), TEXTS, ("B",)),
-    "pandas categories": Kind(_categories, TEXTS, ("B", *MANY)),
-    "pandas categories of objects": Kind(_categories, (*TEXTS, *NUMBERS), ("B", Decimal("0.5"))),
+    "pandas categories": Kind(_categories("str"), TEXTS, ("B", *MANY)),
+    "pandas categories of objects": Kind(
+        _categories(object), (*TEXTS, *NUMBERS), ("B", Decimal("0.5"))
+    ),
     "polars": Kind(_polars(pl.Int64), NUMBERS, (2**62, -1)),
     "polars categoricals": Kind(_polars(pl.Categorical), TEXTS, ("B", *MANY)),
     "polars enums": Kind(_polars(pl.Enum([*TEXTS, *MANY])), TEXTS, MANY[:2]),
@@ -193,6 +215,32 @@ def test_the_same_release_comes_out_the_same(kind: str, tmp_path: Path) -> None:
                 table = sorted_items(table, source.item_schema)
                 outcomes.append((_fingerprint(source.restore(table)), source.describe(table)))
             assert outcomes[0] == outcomes[1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_whole_run_shows_nothing_else(
+    kind: str, tmp_path: Path, capfd: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Items, certificate, plan, output and logs are those of the same release without the user.
+
+    Everybody has the first item, which ε = 28 makes as good as certain for two users; nothing of
+    the hostile user's comes out with this seed.
+    """
+    values, hostile = KINDS[kind].known, KINDS[kind].hostile
+    settings: dict[str, Any] = {"epsilon": 28, "delta": 1e-6, "mechanism": "single", "max_items": 1}
+    settings |= {"seed": 1, "insecure_test": True}
+    settings |= {} if kind in ("pairs", "generator", "mapping") else NAMES
+    crowd: Pairs = [(user, values[0]) for user in values]
+    seen = []
+    own = [[(user, item) for item in (*hostile, values[0])] for user in hostile[:6]]
+    for pairs in [crowd, *([*rows, *crowd] for rows in own), crowd + own[0]]:
+        selection = select_partitions(KINDS[kind].make(pairs, tmp_path), **settings)
+        certificate = selection.certificate | {"time": ""}
+        told = (json.dumps(certificate), repr(selection.plan), repr(selection.guarantee))
+        spoken = (*capfd.readouterr(), [record.getMessage() for record in caplog.records])
+        seen.append((_fingerprint(selection.items), told, spoken))
+    assert len(_fingerprint(selection.items)) > 0
+    assert all(each == seen[0] for each in seen[1:])
 
 
 def _fingerprint(items: Any) -> Any:

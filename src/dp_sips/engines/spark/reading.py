@@ -13,7 +13,7 @@ from dp_sips.engines.encoding import plain_type
 from dp_sips.engines.spark.session import JAVA_ERRORS, condition, find_session
 from dp_sips.engines.spark.wire import payloads_of, to_ipc
 from dp_sips.errors import InputError, UsageError
-from dp_sips.sources.base import Feed, Part, Source, Unpack
+from dp_sips.sources.base import Feed, Keep, Part, Source, Unpack
 from dp_sips.sources.csv_files import CsvFiles, Dialect
 from dp_sips.sources.finding import find_any_files, find_files, kind_of
 from dp_sips.sources.spark_frames import SparkFiles
@@ -123,6 +123,7 @@ class PartitionReader:
         nulls: How nulls are treated.
         types: The types that the caller declared.
         unpack: Makes rows of what Spark has, such as lines of JSON; without it, Spark has rows.
+        keep: Leaves out rows that do not count.
     """
 
     label: str
@@ -130,6 +131,7 @@ class PartitionReader:
     nulls: str
     types: Mapping[str, pa.DataType] = field(default_factory=dict)
     unpack: Unpack | None = None
+    keep: Keep | None = None
 
     def read(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Stream users and items, with lists exploded and nulls treated as the caller asked."""
@@ -139,7 +141,7 @@ class PartitionReader:
             (Part(self.label, lambda: self._larger(batches)),),
             restore=lambda items: items,
         )
-        return Source(feed, self.nulls, self.types).batches()
+        return Source(feed, self.nulls, self.types, self.keep).batches()
 
     def _larger(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Concatenate Spark's small batches, as each batch has a fixed cost."""
@@ -165,7 +167,9 @@ def read_source(source: Source, master: str | None) -> tuple[DataFrame, Partitio
     """Return the source as a Spark table, and how workers read it."""
     feed = source.feed
     if feed.frame is not None:
-        reader = PartitionReader(feed.label, feed.schema, source.nulls, source.types, feed.unpack)
+        reader = PartitionReader(
+            feed.label, feed.schema, source.nulls, source.types, feed.unpack, source.keep
+        )
         return feed.frame, reader
     spark = find_session(master)
     # Spark lacks some of Arrow's types, so batches travel as payloads. Their dictionaries are

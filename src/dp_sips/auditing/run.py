@@ -1,0 +1,246 @@
+"""audit: check the promises of this very build, and say how tight they are."""
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+from typing import Any, Final
+
+from dp_sips.auditing.divergence import Distribution, true_delta
+from dp_sips.auditing.enumeration import Coins, NoTreeError, distributions
+from dp_sips.auditing.integration import can_integrate, chance
+from dp_sips.auditing.neighbours import Family, families, hypergraphs, users_for
+from dp_sips.auditing.rows import EXACT, SAMPLED, Audit, Row, worst
+from dp_sips.auditing.sampling import Runner, shown
+from dp_sips.auditing.statistics import FALSE_ALARM
+from dp_sips.auditing.targets import Target, epsilons, find_mechanisms, promise, targets
+from dp_sips.engines import find_engine
+from dp_sips.engines.base import Engine
+from dp_sips.plan import Plan
+from dp_sips.progress import Progress
+
+_LOUD: Final = 0.05
+"""Black boxes are run with this δ, too: what happens once in a million runs never shows."""
+
+_FEW: Final = 3
+
+_SLOWER: Final = {"ReferenceEngine": 10}
+"""How many times slower than the others an engine is."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much an audit does.
+
+    Attributes:
+        rows: How many rows a run of a black box has.
+        drawn: How many random neighbours are enumerated, at each Δ0.
+        members: How many neighbours of each family are run by black box.
+        thorough: Whether to enumerate for each Δ0 up to 2, and to run black boxes with δ as asked,
+            too, where little can show.
+        leaves: How many branches the trees of verdicts may have.
+    """
+
+    rows: int
+    drawn: int
+    members: int
+    leaves: int
+    thorough: bool
+
+    def on(self, engine: Engine) -> "Effort":
+        """Return what an engine can do in the same time."""
+        slower = max(_SLOWER.get(kind.__name__, 1) for kind in type(engine).__mro__)
+        return replace(self, rows=self.rows // slower, drawn=self.drawn // min(slower, 4))
+
+
+FULL: Final = Effort(rows=400_000, drawn=1500, members=4, leaves=100, thorough=True)
+QUICK: Final = Effort(rows=40_000, drawn=60, members=1, leaves=30, thorough=False)
+
+
+def audit(
+    mechanism: Any = None,
+    *,
+    engine: str | Engine = "memory",
+    epsilon: float = 1.0,
+    delta: float = 1e-5,
+    max_items: int | None = None,
+    quick: bool = False,
+    progress: bool | None = None,
+) -> Audit:
+    """Check that releases keep their promise, on neighbours that are hard to protect.
+
+    Args:
+        mechanism: A name, a mechanism, or a list of them; all mechanisms by default.
+        engine: "memory", "reference", "spark", or an engine with its own options.
+        epsilon: ε, as you will use it.
+        delta: δ, as you will use it. Black boxes are run with δ = 0.05 as well.
+        max_items: Δ0; each mechanism has its default.
+        quick: Whether to do in a minute what can be done in a minute.
+        progress: Whether to show a progress bar on stderr; on a terminal unless told otherwise.
+
+    Returns:
+        The largest δ found, by mechanism and family of neighbours, beside the δ promised; exact
+        where the release can be enumerated, and a lower bound by black box elsewhere.
+        `violations` is empty for a sound build, except with probability `false_alarm`.
+    """
+    begin, runner = time.monotonic(), find_engine(engine)
+    effort = (QUICK if quick else FULL).on(runner)
+    options = {"epsilon": epsilon, "delta": delta, "max_items": max_items}
+    cases = [
+        case for one in find_mechanisms(mechanism) for case in _cases(one, runner, effort, options)
+    ]
+    alpha = FALSE_ALARM / max(1, sum(case.bounds for case in cases))
+    steps = Progress(show=progress).steps("audit", cases, len(cases))
+    rows = tuple(row for case in steps for row in case.run(alpha))
+    return Audit(rows, quick, time.monotonic() - begin)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A part of an audit.
+
+    Attributes:
+        bounds: How many bounds it draws, each of which may fail.
+        run: Does it, given the probability with which each may fail.
+    """
+
+    bounds: int
+    run: Callable[[float], list[Row]]
+
+
+def _cases(
+    mechanism: Any, engine: Engine, effort: Effort, options: dict[str, Any]
+) -> Iterator[Case]:
+    """Return the parts of a mechanism's audit: as asked, with fewer items, with a larger δ."""
+    for target in targets(mechanism, engine, **options):
+        yield from _exact_cases(target, engine, effort)
+        if effort.thorough or target.plan.asked.delta >= _LOUD:
+            yield from _sampled_cases(target, engine, effort)
+        for few in _with_fewer(target, engine, (1, 2) if effort.thorough else (2,)):
+            yield from _exact_cases(few, engine, effort)
+    if options["delta"] >= _LOUD:
+        return
+    for target in targets(mechanism, engine, **options | {"delta": _LOUD}):
+        fewer = list(_with_fewer(target, engine, (_FEW,)))
+        for each in (target, *fewer) if effort.thorough else (fewer or [target]):
+            yield from _sampled_cases(each, engine, effort)
+
+
+def _with_fewer(target: Target, engine: Engine, sizes: Sequence[int]) -> Iterator[Target]:
+    """Return the same mechanism for fewer items of a user, if that is another plan."""
+    for size in sizes:
+        if size < target.plan.max_items:
+            options = target.options | {"max_items": size}
+            for few in targets(target.plan.mechanism, engine, **options):
+                if few.plan.max_items == size:
+                    yield few
+
+
+# Exact
+
+
+def _exact_cases(target: Target, engine: Engine, effort: Effort) -> Iterator[Case]:
+    # Verdicts of a cluster are made by its workers, out of reach.
+    if engine.takes_turns:
+        yield Case(0, partial(_exact, target.plan, engine, effort))
+
+
+def _exact(plan: Plan, engine: Engine, effort: Effort, alpha: float) -> list[Row]:
+    """Enumerate or integrate what can be."""
+    del alpha
+    if can_integrate(plan.rounds):
+        return [_integrated(plan, engine)]
+    try:
+        return list(_enumerated(plan, engine, effort))
+    except NoTreeError:
+        return []
+
+
+def _enumerated(plan: Plan, engine: Engine, effort: Effort) -> Iterator[Row]:
+    most = max(1, int(math.log(effort.leaves) / math.log(len(plan.rounds) + 1)))
+    drawn = hypergraphs(plan, effort.drawn, min(most, 4), seed=plan.max_items)
+    coins = Coins()
+    for family in (*families(plan), Family("random sets", tuple(drawn))):
+        few = [n for n in family.members if not n.others or n.items <= most]
+        if few:
+            yield _enumerated_family(plan, engine, Family(family.name, tuple(few)), coins)
+
+
+def _enumerated_family(plan: Plan, engine: Engine, family: Family, coins: Coins) -> Row:
+    pairs = family.members
+    with_extra, without = (
+        distributions(plan, engine, pairs, extra=extra, seed=len(pairs), coins=coins)
+        for extra in (True, False)
+    )
+    found = [
+        (epsilon, max(map(partial(true_delta, epsilon=epsilon), with_extra, without)))
+        for epsilon in epsilons(plan)
+    ]
+    return _row(plan, engine, (EXACT, family.name), found, len(pairs))
+
+
+def _integrated(plan: Plan, engine: Engine) -> Row:
+    """Compare all numbers of holders with the next, for an item that is all that they have."""
+    most = users_for(plan, 0.95) + 2
+    chances = [chance(plan.rounds, holders) for holders in range(most + 1)]
+    coins: list[Distribution] = [{True: p, False: 1 - p} for p in chances]
+    found = [
+        (e, max(true_delta(one, other, e) for one, other in pairwise(coins)))
+        for e in epsilons(plan)
+    ]
+    return _row(plan, engine, (EXACT, "one item, integrated"), found, most)
+
+
+# Black box
+
+
+def _sampled_cases(target: Target, engine: Engine, effort: Effort) -> Iterator[Case]:
+    plan, runner = target.plan, Runner(target, engine, effort.rows)
+    for family in families(plan):
+        some = Family(family.name, family.members[: effort.members])
+        bounds = 4 * len(some.members) * len(epsilons(plan))
+        yield Case(bounds, partial(_sampled, plan, runner, some))
+
+
+def _sampled(plan: Plan, runner: Runner, family: Family, alpha: float) -> list[Row]:
+    rows = []
+    for pair in family.members:
+        tests = shown(runner, pair, epsilons(plan), alpha)
+        found = [(test.epsilon, test.delta) for test in tests]
+        names = (SAMPLED, family.name)
+        rows.append(_row(plan, runner.engine, names, found, tests[0].trials))
+    return [worst(rows)]
+
+
+def _row(
+    plan: Plan,
+    engine: Engine,
+    names: tuple[str, str],
+    found: Sequence[tuple[float, float]],
+    trials: int,
+) -> Row:
+    """Return the row of the ε at which what was found is largest, relative to the promise."""
+    return worst(
+        [
+            Row(
+                mechanism=plan.mechanism.name,
+                engine=_name(engine),
+                method=names[0],
+                family=names[1],
+                epsilon=plan.asked.epsilon,  # type: ignore[union-attr]
+                delta=plan.asked.delta,
+                max_items=plan.max_items,
+                at=epsilon,
+                found=delta,
+                promised=promise(plan, epsilon),
+                trials=trials,
+            )
+            for epsilon, delta in found
+        ]
+    )
+
+
+def _name(engine: Engine) -> str:
+    return type(engine).__name__.removesuffix("Engine").lower()
