@@ -47,4 +47,4 @@ def test_are_values() -> None:
     frozen: Any = Sips()
     with pytest.raises(AttributeError):
         frozen.rounds = 9
-    assert repr(Sips(rounds=2, ratio=0.5)) == "Sips(rounds=2, ratio=0.5)"
+    assert repr(Sips(rounds=2, ratio=0.5)) == "Sips(rounds=2, ratio=0.5, min_users=1)"
