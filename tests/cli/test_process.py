@@ -162,10 +162,10 @@ import sys
 from dp_sips.cli import main
 from dp_sips.engines.reference import ReferenceContributions
 weigh = ReferenceContributions.weigh
-def tell(self, *bounds):
+def tell(self, *bounds, **more):
     print("weighing", flush=True)
     while True:
-        weigh(self, *bounds)
+        weigh(self, *bounds, **more)
 ReferenceContributions.weigh = tell
 sys.exit(main())
 """

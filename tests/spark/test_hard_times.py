@@ -37,11 +37,11 @@ def test_lost_cache_blocks(spark: Any, monkeypatch: Any) -> None:
     weigh = SparkContributions.weigh
     lost = []
 
-    def forgetful(self: Any, *rules: Any) -> Any:
+    def forgetful(self: Any, *rules: Any, **more: Any) -> Any:
         for held in spark.sparkContext._jsc.getPersistentRDDs().values():
             held.unpersist()
             lost.append(held)
-        return weigh(self, *rules)
+        return weigh(self, *rules, **more)
 
     monkeypatch.setattr(SparkContributions, "weigh", forgetful)
     assert released(spark.createDataFrame(data()).repartition(4)) == expected()
@@ -62,8 +62,8 @@ def test_a_worker_dies_in_the_middle_of_a_round(
             time.sleep(0.01)
         yield from batches
 
-    def observed(self: Any, *rules: Any) -> Any:
-        sums = weigh(self, *rules)
+    def observed(self: Any, *rules: Any, **more: Any) -> Any:
+        sums = weigh(self, *rules, **more)
         return sums.mapInArrow(wait, SHUFFLE_SCHEMA) if next(rounds) == 2 else sums
 
     def murder() -> None:
