@@ -14,7 +14,7 @@ import numpy as np
 
 from dp_sips.privacy.arrays import Bools, Integers
 
-FALSE_ALARM: Final = 1e-7
+FALSE_ALARM: Final = 1e-8
 """The probability, at most, that an audit of a sound build reports a violation."""
 
 

@@ -17,7 +17,7 @@ that is promised at the same ε.
 exact      the true δ, from every possible release and its probability, with the
            engine's own sets and weights and the verdicts' own thresholds and tables
 black box  a δ that the engine exceeds, from many runs; a sound build is reported by
-           chance with a probability of at most 1e-7, for the whole audit
+           chance with a probability of at most 1e-8, for the whole audit
 
 The exit code is 1 if a promise is broken.
 
