@@ -1,10 +1,10 @@
-"""Draws the figures of docs/mechanisms.md: what each mechanism does, by the numbers of its own plan.
+"""Draws the figures of docs/mechanisms.md: what mechanisms do, by the numbers of their own plans.
 
     python experiments/mechanism_figures.py --out docs/figures
 
-All are for (ε, δ) = (1, 1e-5). Users, orders and noise come from a fixed seed, and no date is
-written, so that the same versions draw the same files. Data and noise are made up: nothing here is
-private, and the noise is not the one that releases use.
+All are for (ε, δ) = (1, 1e-5). Users and noise come from fixed seeds, and no date is written, so
+that the same versions draw the same files. Seeds are chosen so that something happens in each
+round. Users are made up, and the noise is not the one that releases use: nothing here is private.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from matplotlib import rc_context
+from matplotlib import colormaps, rc_context
 from matplotlib.figure import Figure
 
 from dp_sips.mechanisms import (
@@ -91,21 +91,21 @@ def draw_round(axes: Any, weights: Floats, noisy: Floats, threshold: float) -> N
 def draw_weighted_gaussian(path: Path) -> None:
     """Draw what a user gives, and a round of noise and a threshold."""
     step = rounds_of(WeightedGaussian())[0]
-    weights = gaussian_weights(crowd(120))
-    noisy = weights + step.sigma * np.random.default_rng(SEED).normal(size=len(weights))
+    weights = gaussian_weights(crowd(140))
+    noisy = weights + step.sigma * np.random.default_rng(2).normal(size=len(weights))
     with panels(2, width_ratios=(2, 3)) as (figure, (left, right)):
         sizes = np.arange(1, MAX_ITEMS + 1)
         left.plot(sizes, 1 / np.sqrt(sizes), "o", color=BLUE, markersize=4)
         left.set(xlabel="items a user has", ylabel="weight for each of them", ylim=(0, 1.05))
         draw_round(right, weights, noisy, step.threshold)
         _name_line(right, step.threshold, "threshold")
-        right.set(ylabel="weight, ● with noise", title="blue: released")
+        right.set(ylabel="weight (dot: with noise)", title="blue: released")
         figure.savefig(path, metadata=PLAIN)
 
 
 def draw_sips(path: Path) -> None:
     """Draw three rounds; what one finds leaves the sets, and the rest weighs more."""
-    held, rng = crowd(240), np.random.default_rng(SEED + 1)
+    held, rng = crowd(260), np.random.default_rng(0)
     with panels(3, 2.9, sharey=True) as (figure, all_axes):
         for number, (axes, step) in enumerate(zip(all_axes, rounds_of(Sips()), strict=True), 1):
             weights = gaussian_weights(held)
@@ -114,7 +114,7 @@ def draw_sips(path: Path) -> None:
             axes.set_title(f"round {number}: σ = {step.sigma:.1f}")
             _name_line(axes, step.threshold, "threshold")
             held = held & ~(noisy >= step.threshold)
-        all_axes[0].set_ylabel("weight, ● with noise")
+        all_axes[0].set_ylabel("weight (dot: with noise)")
         figure.savefig(path, metadata=PLAIN)
 
 
@@ -203,7 +203,11 @@ def draw_coins(path: Path) -> None:
             else:
                 chance = steps[-1].coin.odds((weights * UNIT).astype(np.uint64))[0]
             left.plot(weights, chance, line, color=colour, label=name)
-        left.set(xlabel="weight", ylabel="chance of release", title="last round")
+        left.set(
+            xlabel="weight (for flat-rule, by its own weights)",
+            ylabel="chance of release",
+            title="last round",
+        )
         right.set(xlabel="users who hold the item", title="all rounds; users have 50 items each")
         figure.legend(loc="outside lower center", ncols=3, frameon=False)
         figure.savefig(path, metadata=PLAIN)
@@ -212,7 +216,10 @@ def draw_coins(path: Path) -> None:
 def draw_single(path: Path) -> None:
     """Draw the optimal rule for one item per user, beside Laplace and Gaussian noise."""
     users = np.arange(0.0, 31.0)
-    others = ((Gw(), GREEN, "v", "Laplace noise"), (WeightedGaussian(), ORANGE, "s", "Gaussian"))
+    others = (
+        (Gw(), GREEN, "v", "gw: Laplace noise"),
+        (WeightedGaussian(), ORANGE, "s", "weighted-gaussian"),
+    )
     with panels(1) as (figure, (axes,)):
         chance = Single().chances(rounds_of(Single(), 1), users, 1)
         axes.plot(users, chance, "o-", color=BLUE, markersize=4, label="single: the optimal coin")
@@ -248,33 +255,23 @@ def paid_to_favourites(held: Bools, target: int) -> Floats:
 
 def draw_turns(path: Path) -> None:
     """Draw how items fill up, one user after the other."""
-    held, shown = crowd(120), slice(0, 6)
+    held, shades = crowd(200), colormaps["viridis"](np.linspace(0, 0.85, 6))
+    mechanisms: tuple[Mechanism, ...] = Dpsu(), PolicyLaplace(), Gw()
     with panels(3, 3.0, sharey=True) as (figure, all_axes):
-        for axes, mechanism in zip(all_axes, (Dpsu(), PolicyLaplace(), Gw()), strict=True):
+        for axes, mechanism in zip(all_axes, mechanisms, strict=True):
             step = rounds_of(mechanism)[0]
             if isinstance(mechanism, Gw):
                 course = paid_to_favourites(held, step.policy.target)
             else:
                 course = paid_by_shares(held, step.policy)
-            shades = np.linspace(1, 0.35, len(NAMES[shown]))
-            for item, name in enumerate(NAMES[shown]):
-                axes.plot(course[:, item], color=BLUE, alpha=shades[item], linewidth=1.3)
-                _name_end(axes, len(course), course[-1, item], name, course[-1, shown], item)
+            for line, colour in zip(course.T, shades, strict=False):
+                axes.plot(line, color=colour, linewidth=1.4)
             axes.axhline(step.threshold, color=ORANGE, linestyle="--", linewidth=1.4)
-            axes.axhline(course.max(), color=GREY, linestyle=":", linewidth=1)
-            axes.set(title=mechanism.name, xlabel="users who have paid", xlim=(0, 165))
-            axes.set_xticks([0, 60, 120])
+            axes.set(title=mechanism.name, xlabel="users who have paid")
         all_axes[0].set_ylabel("weight paid so far")
+        names = (*NAMES[: len(shades)], "threshold")
+        figure.legend(all_axes[0].lines, names, loc="outside lower center", ncols=7, frameon=False)
         figure.savefig(path, metadata=PLAIN)
-
-
-def _name_end(axes: Any, x: float, y: float, name: str, ends: Floats, item: int) -> None:
-    """Write a line's name at its end, lower where a line before it ends at the same height."""
-    above = sum(1 for other in ends[:item] if abs(other - y) < _CLOSE)
-    axes.text(x + 3, y - _CLOSE * above, name, va="center", fontsize=8)
-
-
-_CLOSE: Final = 1.9
 
 
 def spread_weights(held: Bools, spread: Spread) -> Floats:
@@ -285,7 +282,7 @@ def spread_weights(held: Bools, spread: Spread) -> Floats:
     np.add.at(initial, items, spread.first(sizes, items))
     signals = spread.signal(initial, np.zeros(len(initial)))
     given = spread.second(sizes, signals[items]) / 2.0**WIDE_BITS
-    return np.bincount(items, given, len(initial))
+    return np.asarray(np.bincount(items, given, len(initial)), dtype=np.float64)
 
 
 def draw_mad(path: Path) -> None:
@@ -302,13 +299,16 @@ def draw_mad(path: Path) -> None:
         left.bar(places, np.maximum(moved - equal, 0), bottom=equal, color=GREEN)
         left.axhline(step.threshold, color=ORANGE, linestyle="--", linewidth=1.4)
         left.set_xticks(places, NAMES, rotation=90)
-        left.set(ylabel="weight", title="mad: hatched is returned, green received")
-        noisy = [-40, *np.repeat([first.drop, *second.spread.edges], 2), 80]
+        _name_line(left, step.threshold, "threshold")
+        left.set(ylabel="weight", title="mad: hatched returns, green arrives", ylim=(0, 120))
+        noisy = [-60, *np.repeat([first.drop, *second.spread.edges], 2), first.threshold]
         levels = np.repeat([0, 1, 7 / 8, 6 / 8, 5 / 8, 4 / 8], 2)
         right.plot(noisy, levels, color=BLUE)
         right.axvline(first.threshold, color=ORANGE, linestyle="--", linewidth=1.4)
-        right.set(xlabel="noisy weight in round 1", ylabel="weight in round 2, relative")
-        right.set(title="mad2r: what round 1 tells round 2", ylim=(-0.05, 1.15))
+        right.set(xlabel="noisy weight in round 1", ylabel="claim on weight in round 2")
+        right.set(title="mad2r: round 1 tells round 2", xlim=(-60, 95), ylim=(-0.05, 1.15))
+        right.text(first.threshold + 2, 0.8, "released", color=ORANGE)
+        right.text(-57, 0.04, "given up")
         figure.savefig(path, metadata=PLAIN)
 
 
