@@ -34,7 +34,7 @@ from dp_sips.privacy.budget import Budget
 from dp_sips.privacy.contributions import Contributions
 from dp_sips.progress import Progress
 from dp_sips.room import clear_about_memory
-from dp_sips.select import book, public_facts, refuse_turns, run_key, run_rounds
+from dp_sips.select import book, now, public_facts, refuse_turns, run_key, run_rounds
 from dp_sips.selection import Selection
 from dp_sips.sorting import sorted_items
 from dp_sips.sources import Source, open_source
@@ -139,7 +139,7 @@ def count_users(
     counting = Counting.within(asked, plan.guarantee, max_items, part)
     key = run_key(seed, insecure_test=insecure_test)
     require_sampler(key)
-    shown = Progress(show=progress)
+    shown, time = Progress(show=progress), now()
     runner = find_engine(engine, data)
     refuse_turns(plan, runner)
     source = open_source(runner.read(data), user=user, item=item, nulls=nulls, types=types)
@@ -161,7 +161,7 @@ def count_users(
     users = pa.array(with_noise(exact, sigma, key), pa.int64())
     share = None if keys is not None else part
     counted = _facts(max_items, sigma, share=share, other=other)
-    facts = public_facts(source, items, known, count=counted)
+    facts = public_facts(source, items, known, time, count=counted)
     whole = replace(plan, asked=asked, guarantee=spent, share=share)
     selection = Selection(source.restore(items), whole, not key.is_test, facts)
     return Counts(source.restore_counts(items, users), sigma, selection)

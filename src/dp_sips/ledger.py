@@ -1,10 +1,11 @@
 """A ledger: one budget for many releases about the same users, in a file that people can read.
 
-A ledger has a total, (ε, δ). Every release is booked before any data is read, and refused if all
-entries together could exceed the total (`mechanisms/composition.py` says what they spend together).
-Booked first, because what a run does with the data may show even if it ends without a release: an
-error, its time, a file that was written just before a crash. So a failed run has spent its entry.
-Nothing is booked where a test seed is used: such a release has no guarantee that could be counted.
+A ledger has a total, (ε, δ). Every release is booked once its columns are found and before its rows
+are loaded, and refused if all entries together could exceed the total (`mechanisms/composition.py`
+says what they spend together). Booked first, because what a run does with the data may show even if
+it ends without a release: an error, its time, a file that was written just before a crash. So a
+failed run has spent its entry. Nothing is booked where a test seed is used: such a release has no
+guarantee that could be counted.
 
 Guarantee: all releases that were booked are (ε, δ)-DP together, for one user with all of their rows
 in all of the data. By default ε and δ add up, and whatever is asked next may depend on what earlier
@@ -97,8 +98,7 @@ class Ledger:
         held = self._read()
         total, whole = _total(held), _composition(held)
         spent = {"epsilon": whole.epsilon(total.delta), "delta": whole.delta(total.epsilon)}
-        left = {name: max(0.0, getattr(total, name) - value) for name, value in spent.items()}
-        return {"total": asdict(total), "spent": spent, "left": left}
+        return {"total": asdict(total), "spent": spent, "left": self._left(held)}
 
     def book(self, spent: Guarantee, asked: Asked, what: dict[str, Any]) -> None:
         """Add an entry, or refuse it, before the release that it is for touches data.
@@ -127,14 +127,18 @@ class Ledger:
             _write(Path(self.path), held, overwrite=True)
 
     def _refusal(self, own: Spending, total: EpsilonDelta, held: dict[str, Any]) -> str:
-        before = _composition(held)
-        left = max(0.0, total.epsilon - before.epsilon(total.delta))
+        left = self._left(held)
         return (
             f"{self.path} has not enough left for a release of ({own.epsilon:g}, "
-            f"{shown(own.delta):g})-DP: its total is ({total.epsilon:g}, {total.delta:g}), and at "
-            f"that delta about {left:.3g} of epsilon is left; ask for less, or make a new ledger "
-            "for other users"
+            f"{shown(own.delta):g})-DP: of its total, ({total.epsilon:g}, {total.delta:g}), about "
+            f"{left['epsilon']:.3g} of epsilon and {left['delta']:.3g} of delta are left; ask for "
+            "less, or make a new ledger for other users"
         )
+
+    def _left(self, held: dict[str, Any]) -> dict[str, float]:
+        total, whole = _total(held), _composition(held)
+        spent = {"epsilon": whole.epsilon(total.delta), "delta": whole.delta(total.epsilon)}
+        return {name: max(0.0, getattr(total, name) - value) for name, value in spent.items()}
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -210,6 +214,8 @@ def _accounting(own: Spending) -> dict[str, Any]:
 def _spending(entry: dict[str, Any]) -> Spending:
     """Undo `_accounting`."""
     spent, numbers = entry["spent"], entry["accounting"]
+    if min(spent["epsilon"], spent["delta"]) < 0:
+        raise ValueError
     gaussian = numbers["gaussian"]
     if gaussian is not None:
         rho, own, loss, tail = map(float, gaussian)

@@ -73,7 +73,7 @@ def select_partitions(
         rho: ρ of the paper's δ-approximate ρ-zCDP.
         budget: ρ and δ as a `Budget`, in place of numbers.
         ledger: A file with one budget for many releases, or a `Ledger`: the release is booked
-            before any data is read, or refused. A test seed books nothing.
+            before its rows are loaded, or refused. A test seed books nothing.
         max_items: Δ0, how many items of a user count; each mechanism has its default.
         items_per_user: Roughly how many items a person has, if that is public: "auto" then needs no
             look at the data. It must not come from the data that is protected.
@@ -114,7 +114,7 @@ def select_partitions(
         raise UsageError("public_items are for one selection, and levels are several: leave it out")
     plan = planned(epsilon=epsilon, delta=delta, rho=rho, budget=budget)
     key = run_key(seed, insecure_test=insecure_test)
-    shown = Progress(show=progress)
+    shown, time = Progress(show=progress), now()
     runner = find_engine(engine, data)
     refuse_turns(plan, runner)
     opened = partial(open_source, user=user, nulls=nulls, types=types)
@@ -137,7 +137,7 @@ def select_partitions(
         plan = run_rounds(plan, contributions, key, shown)
         released = sorted_items(contributions.released(), source.item_schema)
 
-    facts = public_facts(source, released, known)
+    facts = public_facts(source, released, known, time)
     return Selection(source.restore(released), plan, not key.is_test, facts)
 
 
@@ -151,6 +151,7 @@ def _select_levels(
     shown: Progress,
 ) -> Selection:
     """Run a selection for each level, on the rows whose parts the level before released."""
+    time = now()
     released: list[pa.Table] = []
     tables: list[Any] = []
     facts: list[dict[str, Any]] = []
@@ -166,13 +167,17 @@ def _select_levels(
         facts.append(facts_of(level, plan))
 
     items = whole_release(released, source)
-    public = public_facts(source, items, NO_BLOCKS) | {"levels": facts}
+    public = public_facts(source, items, NO_BLOCKS, time) | {"levels": facts}
     whole = replace(plan, asked=spending.asked, guarantee=spending.guarantee())
     return Selection(source.restore(items), whole, not key.is_test, public, tuple(tables))
 
 
 def public_facts(
-    source: Source, released: pa.Table, known: Blocks, count: dict[str, Any] | None = None
+    source: Source,
+    released: pa.Table,
+    known: Blocks,
+    time: str,
+    count: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return what the certificate says beyond the plan.
 
@@ -186,8 +191,13 @@ def public_facts(
         "public_items": len(known),
         "number_of_items": released.num_rows,
         "count": count,
-        "time": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "time": time,
     }
+
+
+def now() -> str:
+    """Return the time, UTC; taken before any row is read, as how long a run takes may tell more."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def book(

@@ -87,4 +87,8 @@ def refuse_unknown(unknown: Mapping[str, Any], more: tuple[str, ...] = ()) -> No
     for name in unknown:
         if name in FOREIGN:
             raise UsageError(f"unknown parameter {name!r}: here it is called {FOREIGN[name]}")
+        if name in OURS:
+            raise UsageError(
+                f"{name} is a parameter of select_partitions, and not of this function"
+            )
         raise UsageError(f"unknown parameter {name!r}: {did_you_mean(name, (*OURS, *more))}")

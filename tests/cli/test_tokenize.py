@@ -43,8 +43,19 @@ def test_ngrams(run: Any, tmp_path: Path) -> None:
 def test_what_was_written_can_be_selected_from(run: Any, docs: Path) -> None:
     docs.write_text("author,body\n" + "".join(f"{i},Tea for {i}!\n" for i in range(2000)))
     assert run("tokenize", *ENOUGH).code == 0
-    flags = ("--user", "author", "--item", "body", "--epsilon", "1", "--delta", "1e-5")
-    flags += ("--mechanism", "sips")  # which releases common items for sure
+    # This mechanism releases common items for sure.
+    flags = [
+        "--user",
+        "author",
+        "--item",
+        "body",
+        "--epsilon",
+        "1",
+        "--delta",
+        "1e-5",
+        "--mechanism",
+        "sips",
+    ]
     assert run("select", "t.parquet", *flags).out.split() == ["body", "for", "tea"]
 
 

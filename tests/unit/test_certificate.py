@@ -41,7 +41,7 @@ def test_the_schema_is_one() -> None:
 @pytest.mark.parametrize("budget", BUDGETS, ids=lambda budget: next(iter(budget)))
 @pytest.mark.parametrize("name", ["auto", *MECHANISMS])
 def test_every_mechanism_has_the_same_fields(name: str, budget: Any, engine: str) -> None:
-    if name == "sips-rule" and "rho" in budget:
+    if name.endswith("-rule") and "rho" in budget:
         return
     made = dp_sips.select_partitions(DATA, mechanism=name, engine=engine, **budget).certificate
     VALIDATOR.validate(made)

@@ -12,7 +12,7 @@ from dp_sips.privacy.guarantee import shown
 
 _EXAMPLES = """\
 A ledger is a file with one budget for many releases about the same users. Releases with
---ledger FILE are booked before any data is read, and refused if the total could be
+--ledger FILE are booked before their rows are loaded, and refused if the total could be
 exceeded. ε and δ add up. If mechanisms and parameters of all releases are planned
 beforehand, and do not depend on what earlier releases show, create the ledger with
 --planned: composition is then tight, and more fits into the total.
@@ -59,7 +59,7 @@ def add_ledger(parser: Parser) -> None:
     group.add_argument(
         "--ledger",
         metavar="FILE",
-        help="book the release before any data is read, and refuse it if all releases that are "
+        help="book the release before its rows are loaded, and refuse it if all releases that are "
         "booked there could exceed the total. A failed run stays booked; a test seed books nothing",
     )
     group.add_argument("--purpose", metavar="TEXT", help="what the release is for")
@@ -95,7 +95,7 @@ def _show(ledger: Ledger, *, as_json: bool) -> None:
         *(_line(entry) for entry in ledger.entries),
         f"Spent: epsilon {_shown(spent['epsilon'])} at delta {total['delta']:g},",
         f"       delta {_shown(spent['delta'])} at epsilon {total['epsilon']:g}.",
-        f"Left: about {left['epsilon']:.4g} of epsilon, at delta {total['delta']:g}.",
+        f"Left: about {left['epsilon']:.4g} of epsilon, and {left['delta']:.4g} of delta.",
     ]
     emit("\n".join(lines))
 

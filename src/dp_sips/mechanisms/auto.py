@@ -381,7 +381,8 @@ class Auto:
         short, long = rounds
         return "\n".join(
             (
-                f"A private look at the data, with {_LOOK:.0%} of epsilon, decides what runs:",
+                f"A private look at the data, with at most {_LOOK:.0%} of epsilon, decides",
+                "what runs:",
                 f"{short.mechanism.name} if people have few items each, or {long.mechanism.name}.",
                 "",
                 f"{short.mechanism.name}: {short.mechanism.words(short.design.rounds)}",

@@ -119,6 +119,9 @@ class Composition:
 
     def epsilon(self, delta: float) -> float:
         """Return the smallest ε, rounded up, for which all of it is (ε, δ)-DP; may be infinite."""
+        if self.adaptive:
+            fits = _written_sum(one.delta for one in self.spendings) <= Fraction(repr(float(delta)))
+            return float(_written_sum(one.epsilon for one in self.spendings)) if fits else math.inf
         if self.delta(LEAST_EPSILON) <= delta:
             return 0.0 if not self.spendings else LEAST_EPSILON
         largest = max(LARGEST_EPSILON, 2 * sum(one.epsilon for one in self.spendings))

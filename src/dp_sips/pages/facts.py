@@ -125,14 +125,20 @@ class Facts:
 
     @property
     def recipe(self) -> Recipe | None:
-        """How to compute the rounds again; None where nothing was selected, or by others' code."""
-        if self.mechanism not in MECHANISMS:
+        """How to compute the rounds again.
+
+        None where nothing was selected, or by others' code, or level by level: there, a level's
+        budget depends on what the levels before it spent.
+        """
+        if self.mechanism not in MECHANISMS or self.certificate["levels"] is not None:
             return None
         budget = self.asked
         if self.count is not None:
             budget = asdict(selection_part(self._budget(), self.count["share"]))
         if self.look is not None:
-            return Recipe(self.look["name"], budget, self.max_items)
+            least = self.certificate["min_users"]
+            more = {"min_users": least} if least > 1 else {}
+            return Recipe(self.look["name"], {**budget, **more}, self.max_items)
         given = own_parameters(self.mechanism, self.certificate["mechanism"]["parameters"])
         return Recipe(self.mechanism, budget, self.max_items, given)
 

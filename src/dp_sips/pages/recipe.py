@@ -18,7 +18,7 @@ _FLAGS: Final = ("rounds", "ratio", "buffer")
 
 @dataclass(frozen=True)
 class Recipe:
-    """A mechanism's name and parameters, the budget of the selection, and Δ0."""
+    """A mechanism's name and parameters, what was asked of the selection, and Δ0."""
 
     name: str
     asked: Mapping[str, Any]
@@ -60,7 +60,11 @@ class Recipe:
 
     def _flags(self) -> list[str]:
         given = dict(self.asked) | {"max-items": self.max_items} | dict(self.parameters)
-        return [word for name, value in given.items() for word in (f"--{name}", repr(value))]
+        return [
+            word
+            for name, value in given.items()
+            for word in (f"--{name.replace('_', '-')}", repr(value))
+        ]
 
     def _arguments(self) -> list[str]:
         given = dict(self.asked) | {"max_items": self.max_items}

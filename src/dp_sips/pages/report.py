@@ -185,6 +185,11 @@ def _verify(facts: Facts) -> str:
 
 
 def _verify_rounds(facts: Facts) -> Iterator[str]:
+    if facts.certificate["levels"] is not None:
+        yield paragraph(
+            "The items were selected level by level, each among what the level before released. "
+            "The certificate below has the mechanism and the rounds of every level."
+        )
     if facts.recipe is None:
         return
     yield paragraph(

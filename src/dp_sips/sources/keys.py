@@ -73,6 +73,8 @@ def _open(keys: Any, columns: KeyColumns, name: str) -> Feed:
         return open_files([keys], columns)
     if isinstance(keys, Mapping):
         return open_columns(keys, columns)
+    if type(keys).__name__ == "Series":  # of pandas or Polars: a list of items
+        return _listed(keys.to_list(), columns, name)
     if type(keys).__module__.split(".")[0].lstrip("_") == "duckdb":
         keys = keys.to_arrow_table()
     found = open_any_table(keys, columns)

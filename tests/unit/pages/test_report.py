@@ -219,3 +219,20 @@ def test_the_policy_names_the_digests_of_style_and_script() -> None:
         digest = base64.b64encode(hashlib.sha256(inside[1].encode()).digest()).decode()
         assert f"{tag}-src &#x27;sha256-{digest}&#x27;" in policy[1]
     assert "default-src &#x27;none&#x27;" in policy[1]
+
+
+def test_the_rounds_of_auto_with_min_users_agree() -> None:
+    options = {**OPTIONS, "mechanism": "auto", "min_users": 20}
+    selection = dp_sips.select_partitions({user: ["tea"] for user in range(900)}, **options)
+    assert selection.certificate["chosen_by"] is not None
+    assert "they agree" in read(page_of(selection)).text
+
+
+def test_levels_are_told_and_not_computed_again() -> None:
+    rows = pa.table({"u": range(900), "country": ["FR"] * 900, "city": ["Lyon"] * 900})
+    selection = dp_sips.select_partitions(
+        rows, user="u", item=["country", "city"], hierarchy=True, **OPTIONS
+    )
+    text = read(page_of(selection)).text
+    assert "selected level by level" in text
+    assert "computed other rounds" not in text

@@ -88,7 +88,7 @@ def test_an_empty_field_is_null_and_quotes_make_it_text(tmp_path: Path, read: An
     path = write(tmp_path / "a.csv", 'u,i\n1,\n2,""\n3,"a\nb"\n')
     assert read(path, nulls="group") == Counter([("1", None), ("2", ""), ("3", "a\nb")])
     assert read(path, nulls="drop") == Counter([("2", ""), ("3", "a\nb")])
-    with pytest.raises(InputError, match=r"column 'i' .* not a int64"):
+    with pytest.raises(InputError, match=r"column 'i' .* not of the type int64"):
         read(path, nulls="drop", types={"i": "int"})
 
 

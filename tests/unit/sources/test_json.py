@@ -87,7 +87,9 @@ def test_types_that_are_declared(tmp_path: Path, read: Any) -> None:
     assert found == Counter([(1, dt.date(2024, 5, 1)), (2, None)])
     source = open_source(path, user="u", item="i", types=types)
     assert (source.user_type, source.item_schema) == (pa.int64(), pa.schema({"i": pa.date32()}))
-    with pytest.raises(InputError, match=r"column 'i' of .*a\.jsonl has a value that is not a int"):
+    with pytest.raises(
+        InputError, match=r"column 'i' of .*a\.jsonl has a value that is not of the type int"
+    ):
         read(path, types={"i": "int"}, nulls="drop")
 
 

@@ -32,6 +32,8 @@ KEYS: dict[str, Any] = {
     "text": pa.table({"i": ["3", "1"]}),
     "pandas": pd.DataFrame({"i": [3, 1]}),
     "polars": pl.DataFrame({"i": [3, 1]}),
+    "series of pandas": pd.Series([3, 1]),
+    "series of Polars": pl.Series([3, 1]),
     "polars lazy": pl.LazyFrame({"i": [3, 1]}),
     "stream": pa.RecordBatchReader.from_batches(
         pa.schema([("i", pa.int64())]), pa.table({"i": [3, 1]}).to_batches()
