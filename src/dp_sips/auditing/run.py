@@ -5,11 +5,17 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, Final
 
 from dp_sips.auditing.divergence import Distribution, true_delta
-from dp_sips.auditing.enumeration import Coins, NoTreeError, distributions
+from dp_sips.auditing.enumeration import (
+    Coins,
+    NoTreeError,
+    can_skip,
+    distributions,
+    leaves_per_item,
+)
 from dp_sips.auditing.integration import can_integrate, chance
 from dp_sips.auditing.neighbours import Family, families, hypergraphs, users_for
 from dp_sips.auditing.rows import EXACT, SAMPLED, Audit, Row, worst
@@ -55,8 +61,8 @@ class Effort:
         return replace(self, rows=self.rows // slower, drawn=self.drawn // min(slower, 4))
 
 
-FULL: Final = Effort(rows=400_000, drawn=1500, members=4, leaves=100, thorough=True)
-QUICK: Final = Effort(rows=40_000, drawn=60, members=1, leaves=30, thorough=False)
+FULL: Final = Effort(rows=400_000, drawn=1500, members=4, leaves=150, thorough=True)
+QUICK: Final = Effort(rows=40_000, drawn=60, members=1, leaves=150, thorough=False)
 
 
 def audit(
@@ -159,26 +165,38 @@ def _exact(plan: Plan, engine: Engine, effort: Effort, alpha: float) -> list[Row
 
 
 def _enumerated(plan: Plan, engine: Engine, effort: Effort) -> Iterator[Row]:
-    most = max(1, int(math.log(effort.leaves) / math.log(len(plan.rounds) + 1)))
-    drawn = hypergraphs(plan, effort.drawn, min(most, 4), seed=plan.max_items)
-    coins = Coins()
-    for family in (*families(plan), Family("random sets", tuple(drawn))):
-        few = [n for n in family.members if not n.others or n.items <= most]
-        if few:
-            yield _enumerated_family(plan, engine, Family(family.name, tuple(few)), coins)
-
-
-def _enumerated_family(plan: Plan, engine: Engine, family: Family, coins: Coins) -> Row:
-    pairs = family.members
-    with_extra, without = (
-        distributions(plan, engine, pairs, extra=extra, seed=len(pairs), coins=coins)
+    branches = leaves_per_item(plan)
+    most = max(1, int(math.log(effort.leaves) / math.log(branches)))
+    count = effort.drawn // max(1, branches // 4)
+    drawn = hypergraphs(plan, count, min(most, 4), seed=plan.max_items)
+    every = (*families(plan), Family("random sets", tuple(drawn)))
+    few = {
+        family.name: [n for n in family.members if n.items <= most or can_skip(plan, n)]
+        for family in every
+    }
+    # All families in one data set: as many runs as the largest tree has branches.
+    pairs, coins = [pair for members in few.values() for pair in members], Coins()
+    sides = [
+        iter(distributions(plan, engine, pairs, extra=extra, seed=len(pairs), coins=coins))
         for extra in (True, False)
-    )
+    ]
+    for name, members in few.items():
+        one, other = (list(islice(side, len(members))) for side in sides)
+        if members:
+            yield _enumerated_family(plan, engine, name, (one, other))
+
+
+def _enumerated_family(
+    plan: Plan,
+    engine: Engine,
+    name: str,
+    sides: tuple[Sequence[Distribution], Sequence[Distribution]],
+) -> Row:
     found = [
-        (epsilon, max(map(partial(true_delta, epsilon=epsilon), with_extra, without)))
+        (epsilon, max(map(partial(true_delta, epsilon=epsilon), *sides)))
         for epsilon in epsilons(plan)
     ]
-    return _row(plan, engine, (EXACT, family.name), found, len(pairs))
+    return _row(plan, engine, (EXACT, name), found, len(sides[0]))
 
 
 def _integrated(plan: Plan, engine: Engine) -> Row:
