@@ -6,7 +6,7 @@ there are fewer than fifty here.
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -30,6 +30,7 @@ from dp_sips.auditing import Row
 from dp_sips.auditing.divergence import true_delta
 from dp_sips.auditing.enumeration import Cells, Coins, Tree, distributions
 from dp_sips.auditing.integration import chance
+from dp_sips.auditing.looking import look_rows
 from dp_sips.auditing.neighbours import Neighbours, families
 from dp_sips.auditing.probing import Dial, cell_chances, chances
 from dp_sips.auditing.statistics import Counts, at_least, at_most, best_event, lower_bound
@@ -38,6 +39,7 @@ from dp_sips.engines.memory import MemoryEngine
 from dp_sips.engines.reference import ReferenceContributions, ReferenceEngine
 from dp_sips.mechanisms import MECHANISMS
 from dp_sips.mechanisms.adaptive import Spread
+from dp_sips.mechanisms.auto import SizeLook
 from dp_sips.mechanisms.base import Asked, Design
 from dp_sips.mechanisms.mad import decide_and_note
 from dp_sips.mechanisms.single import SingleRule
@@ -118,14 +120,14 @@ class LowerEvidence(Cumulative):
 
 @dataclass(frozen=True)
 class LowerSecond(Mad2R):
-    """A second threshold, after which nothing is kept, that is 10 % too low."""
+    """A second threshold that is too low by a user's whole weight."""
 
     name: ClassVar[str] = "lower second"
 
     def design(self, asked: Asked, max_items: int) -> Design:
         made = super().design(asked, max_items)
         first, second = made.rounds
-        return replace(made, rounds=(first, replace(second, threshold=0.9 * second.threshold)))
+        return replace(made, rounds=(first, replace(second, threshold=second.threshold - 1)))
 
 
 @dataclass(frozen=True)
@@ -211,6 +213,46 @@ class TestBroken:
     def test_items_that_nobody_has_are_caught(self) -> None:
         found = audit("single", engine=Broken(GivenBack), epsilon=3, delta=0.05, quick=True)
         assert "black box" in methods(found.violations)
+
+
+@dataclass(frozen=True)
+class LouderLook(SizeLook):
+    """A look whose noise is that of 1.1 times what it spends."""
+
+    def choose(self, contributions: Any, noise: Any) -> Any:
+        real = SizeLook(**{f.name: getattr(self, f.name) for f in fields(self)})
+        return replace(real, epsilon=1.1 * self.epsilon).choose(contributions, noise)
+
+
+class Longer(ReferenceContributions):
+    """Lengths of users count twice."""
+
+    def measure_users(self, measure: Any) -> int:
+        return super().measure_users(measure) * (1 if measure.__name__ == "_ones" else 2)
+
+
+class TestLook:
+    """The choice that auto makes, from the function that makes it."""
+
+    PLAN = plan("auto", epsilon=1.0, delta=1e-5)
+
+    def found(self, look: Any = None, engine: Any = None) -> list[float]:
+        made = replace(self.PLAN, look=look or self.PLAN.look)
+        rows = look_rows(made, engine or ReferenceEngine())
+        return [found / promised for _, found, promised in rows]
+
+    def test_spends_what_it_says(self) -> None:
+        early, late = self.found()
+        assert 0.999 < early <= 1
+        assert 0.9 < late <= 1
+
+    def test_less_noise_is_caught(self) -> None:
+        look: Any = self.PLAN.look
+        louder = LouderLook(**{f.name: getattr(look, f.name) for f in fields(look)})
+        assert min(self.found(louder)) > 1.05
+
+    def test_a_user_who_counts_twice_is_caught(self) -> None:
+        assert self.found(engine=Broken(Longer))[0] > 1.5
 
 
 class TestProbing:

@@ -184,7 +184,7 @@ class Scripted:
 
         def scripted(blocks: Blocks, sums: Weights) -> Bools:
             odds = self._coins.of(self.round, decide, blocks, sums)
-            return self._cells(blocks, odds) == 1
+            return np.equal(self._cells(blocks, odds), 1, dtype=np.bool_)
 
         return self._inner.decide(weights, scripted)
 

@@ -25,7 +25,7 @@ from dp_sips.privacy.contributions import Decide
 from dp_sips.privacy.noise import Scrambler
 
 _SMALLEST: Final = 2.0**-120
-_LARGEST: Final = 0.5 - 2.0**-54
+LARGEST: Final = 0.5 - 2.0**-54
 _STEPS: Final = 60
 
 
@@ -93,7 +93,7 @@ def _side(
         dial.turn(sizes, sign)
         return decide(blocks, weights)
 
-    low, high = np.full(len(weights), _SMALLEST), np.full(len(weights), _LARGEST)
+    low, high = np.full(len(weights), _SMALLEST), np.full(len(weights), LARGEST)
     inner, outer = verdicts(low), verdicts(high)
     for _ in range(_STEPS):
         middle = np.sqrt(low * high)

@@ -17,6 +17,7 @@ from dp_sips.auditing.enumeration import (
     leaves_per_item,
 )
 from dp_sips.auditing.integration import can_integrate, chance
+from dp_sips.auditing.looking import LOOKS, look_rows
 from dp_sips.auditing.neighbours import Family, families, hypergraphs, users_for
 from dp_sips.auditing.rows import EXACT, SAMPLED, Audit, Row, worst
 from dp_sips.auditing.sampling import Runner, shown
@@ -25,6 +26,7 @@ from dp_sips.auditing.targets import Target, epsilons, find_mechanisms, promise,
 from dp_sips.engines import find_engine
 from dp_sips.engines.base import Engine
 from dp_sips.plan import Plan
+from dp_sips.plan import plan as make_plan
 from dp_sips.progress import Progress
 
 _LOUD: Final = 0.05
@@ -120,6 +122,7 @@ def _cases(
     mechanism: Any, engine: Engine, effort: Effort, options: dict[str, Any]
 ) -> Iterator[Case]:
     """Return the parts of a mechanism's audit: as asked, with fewer items, with a larger δ."""
+    yield from _look_cases(mechanism, engine, options)
     for target in targets(mechanism, engine, **options):
         yield from _exact_cases(target, engine, effort)
         if effort.thorough or target.plan.asked.delta >= _LOUD:
@@ -209,6 +212,32 @@ def _integrated(plan: Plan, engine: Engine) -> Row:
         for e in epsilons(plan)
     ]
     return _row(plan, engine, (EXACT, "one item, integrated"), found, most)
+
+
+def _look_cases(mechanism: Any, engine: Engine, options: dict[str, Any]) -> Iterator[Case]:
+    plan = make_plan(mechanism, **options)
+    if plan.look is not None and engine.takes_turns:
+        yield Case(0, partial(_looked, plan, engine))
+
+
+def _looked(plan: Plan, engine: Engine, alpha: float) -> list[Row]:
+    del alpha
+    return [
+        Row(
+            mechanism=plan.mechanism.name,
+            engine=_name(engine),
+            method=EXACT,
+            family=name,
+            epsilon=plan.asked.epsilon,  # type: ignore[union-attr]
+            delta=plan.asked.delta,
+            max_items=plan.max_items,
+            at=0.0,
+            found=found,
+            promised=promised,
+            trials=len(LOOKS),
+        )
+        for name, found, promised in look_rows(plan, engine)
+    ]
 
 
 # Black box
