@@ -9,6 +9,7 @@ SIGKILL, which nobody can clean up after, a temporary may stay that only its own
 import argparse
 import os
 import random
+import re
 import secrets
 import signal
 import subprocess
@@ -159,8 +160,13 @@ def _state(path: Path, complete: bytes = b"") -> str:
     """Return whether a file is the old one, a complete new one, or neither."""
     if not path.exists():
         return "gone"
-    known = {_OLD.encode(): "old", complete: "new"}
-    return known.get(path.read_bytes(), "half-written")
+    known = {_OLD.encode(): "old", _timeless(complete): "new"}
+    return known.get(_timeless(path.read_bytes()), "half-written")
+
+
+def _timeless(content: bytes) -> bytes:
+    """Return a file without the time of its release, which a certificate names."""
+    return re.sub(rb'"time": "[^"]*"', b"", content)
 
 
 def _temporaries(folder: Path) -> list[Path]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-LOOPS = ("folds", "kernels", "settling", "texts", "views")
+LOOPS = ("folds", "kernels", "reducing", "settling", "texts", "views")
 ENVIRONMENT = {
     **{name: value for name, value in os.environ.items() if not name.startswith("PYTHON")},
     "PIP_CONSTRAINT": str(ROOT / "constraints.txt"),

@@ -38,7 +38,7 @@ def chances(sets: Sets, step: Any) -> dict[Any, float]:
         weights, bits = loaded.weigh_by_claim(STEP_BITS, step.min_users), STEP_BITS
     else:
         step_bits = step.coin.step_bits if hasattr(step, "coin") else 30
-        weights, bits = loaded.weigh(step.max_items, step_bits, step.min_users), 30
+        weights, bits = loaded.weigh(step.max_items, step_bits, min_users=step.min_users), 30
     return {item: _chance(step, weight, bits) for item, weight in weights.items()}
 
 

@@ -179,7 +179,7 @@ class _Sums:
     def settle(self, *_: int) -> None:
         pass
 
-    def weigh(self, *_: int) -> None:
+    def weigh(self, *_: int, **more: int) -> None:
         pass
 
 
