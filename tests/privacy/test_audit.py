@@ -120,14 +120,16 @@ class LowerEvidence(Cumulative):
 
 @dataclass(frozen=True)
 class LowerSecond(Mad2R):
-    """A second threshold that is too low by a user's whole weight."""
+    """A second threshold that is too low by b_max, the most that a user gives to an item."""
 
     name: ClassVar[str] = "lower second"
 
     def design(self, asked: Asked, max_items: int) -> Design:
         made = super().design(asked, max_items)
         first, second = made.rounds
-        return replace(made, rounds=(first, replace(second, threshold=second.threshold - 1)))
+        return replace(
+            made, rounds=(first, replace(second, threshold=second.threshold - self.highest))
+        )
 
 
 @dataclass(frozen=True)
