@@ -27,6 +27,7 @@ from scipy import stats
 from scipy.special import ndtr
 
 from dp_sips import MemoryEngine, Plan, plan, select_partitions
+from dp_sips.auditing.divergence import true_delta
 from dp_sips.mechanisms import Cumulative
 from dp_sips.mechanisms.cumulative import EvidenceRound
 from dp_sips.mechanisms.evidence import CLAIMS, STEP_BITS, claim_edges
@@ -157,15 +158,6 @@ def histories(
 
     follow(0, 1.0, dict.fromkeys(occurring, START), ())
     return found
-
-
-def true_delta(one: Histories, other: Histories, epsilon: float) -> float:
-    """Return the larger of the two hockey-stick divergences."""
-
-    def excess(p: Histories, q: Histories) -> float:
-        return sum(max(0.0, odds - math.exp(epsilon) * q.get(h, 0.0)) for h, odds in p.items())
-
-    return max(excess(one, other), excess(other, one))
 
 
 def worst(

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 
 from dp_sips import Guarantee, Sips, WeightedGaussian, plan
+from dp_sips.auditing.divergence import true_delta
 from dp_sips.engines.reference import ReferenceContributions
 from dp_sips.mechanisms.weighted_gaussian import GaussianRound
 from dp_sips.privacy.weights import UNIT
@@ -47,15 +48,6 @@ def histories(sets: Sets, rounds: tuple[GaussianRound, ...]) -> Histories:
         for rest, more in histories(left, tuple(later)).items():
             found[(released, *rest)] = odds * more
     return found
-
-
-def true_delta(one: Histories, other: Histories, epsilon: float) -> float:
-    """Return the larger of the two hockey-stick divergences."""
-
-    def excess(p: Histories, q: Histories) -> float:
-        return sum(max(0.0, odds - math.exp(epsilon) * q.get(h, 0.0)) for h, odds in p.items())
-
-    return max(excess(one, other), excess(other, one))
 
 
 def worst(sets: Sets, rounds: tuple[GaussianRound, ...], epsilon: float) -> float:

@@ -7,6 +7,7 @@
 | `probing.py` | the chance of a verdict, from the function that makes it |
 | `enumeration.py` | exact: every branch of every verdict, on the engine itself |
 | `integration.py` | exact: evidence that adds up over rounds |
+| `looking.py` | exact: the choice of a private look |
 | `divergence.py` | the true δ(ε) between two distributions |
 | `sampling.py` | black box: the engine as anyone runs it |
 | `statistics.py` | bounds on δ from counts, with a stated false-alarm rate |

@@ -6,24 +6,28 @@ pair's tree has been taken: loading, bounding, weighing, and what happens to ite
 are the engine's own. Both neighbours are run with the same secret bits for bounding and turns: the
 promise holds for each of them.
 
-Rounds that keep noisy numbers from one to the next have no such tree (`integration.py`).
+Where a round keeps a noisy number for the next (MAD2R), all that goes on is in which of a few cells
+it lies: dropped, one of the next round's steps of bias, or released. A verdict is then a die, whose
+faces are the cells. Rounds that add up noisy numbers have no such tree (`integration.py`).
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from dp_sips.auditing.neighbours import Neighbours
-from dp_sips.auditing.probing import Dial, chances
+from dp_sips.auditing.probing import Dial, cell_chances, chances
 from dp_sips.auditing.worlds import Worlds
 from dp_sips.engines.base import Engine
 from dp_sips.plan import Plan
-from dp_sips.privacy.arrays import Blocks, Bools, Floats, Weights
-from dp_sips.privacy.contributions import Contributions, Decide
+from dp_sips.privacy.arrays import Blocks, Bools, Claims, Floats, Integers, Weights
+from dp_sips.privacy.contributions import Contributions, Decide, DecideOnEvidence, Evidence
 from dp_sips.privacy.noise import Key
+from dp_sips.privacy.weights import WHOLE_CLAIM
 from dp_sips.progress import Progress
 from dp_sips.sources import open_source
 
@@ -38,15 +42,16 @@ class NoTreeError(Exception):
 class Tree:
     """One pair's tree of verdicts, gone through branch by branch.
 
-    A branch is a list of verdicts, each with its chance. The next branch turns the last no into a
-    yes and forgets what came after it. Where the other neighbour is empty, all that matters is
-    whether anything is released (`alone`), and one branch is enough.
+    A branch is a list of verdicts, each with its chance. The next branch has the next face of its
+    last verdict that has one, and forgets what came after it. Where the other neighbour is empty,
+    all that matters is whether anything is released (`alone`): if there is only one way to release
+    nothing, one branch is enough.
     """
 
     def __init__(self, *, alone: bool = False) -> None:
         self.done = False
         self._alone = alone
-        self._branch: list[bool] = []
+        self._branch: list[tuple[int, int]] = []
         self._depth = 0
         self._odds = 1.0
         self._released: list[int] = []
@@ -54,19 +59,27 @@ class Tree:
 
     def verdict(self, item: int, yes: float, no: float) -> bool:
         """Return this branch's verdict on an item."""
+        return self.cell(item, (no, yes)) == 1
+
+    def cell(self, item: int, odds: Sequence[float]) -> int:
+        """Return in which cell an item lies on this branch; in the last, it is released."""
         if self.done:
-            return False
-        if yes > 0 and no > 0:
-            if self._depth == len(self._branch):
-                self._branch.append(False)
-            taken = self._branch[self._depth]
-            self._depth += 1
-        else:
-            taken = yes > 0
-        self._odds *= yes if taken else no
-        if taken:
+            return 0
+        possible = [n for n, chance in enumerate(odds) if chance > 0]
+        taken = possible[self._face(len(possible))]
+        self._odds *= odds[taken]
+        if taken == len(odds) - 1:
             self._released.append(item)
         return taken
+
+    def _face(self, faces: int) -> int:
+        """Return which of the faces this branch has here."""
+        if faces == 1:
+            return 0
+        if self._depth == len(self._branch):
+            self._branch.append((0, faces))
+        self._depth += 1
+        return self._branch[self._depth - 1][0]
 
     def end(self) -> None:
         """Note the outcome of this branch, and go on to the next."""
@@ -76,11 +89,12 @@ class Tree:
         if self._alone:
             self._found[SOMETHING] = 1 - self._odds
             self._branch = []
-        while self._branch and self._branch[-1]:
+        while self._branch and self._branch[-1][0] == self._branch[-1][1] - 1:
             self._branch.pop()
         self.done = not self._branch
         if self._branch:
-            self._branch[-1] = True
+            face, faces = self._branch[-1]
+            self._branch[-1] = (face + 1, faces)
         self._depth, self._odds, self._released = 0, 1.0, []
 
     @property
@@ -89,23 +103,67 @@ class Tree:
         return self._found
 
 
+@dataclass(frozen=True)
+class Cells:
+    """What a round that keeps noisy numbers tells the next: a few cells.
+
+    Attributes:
+        decide: What the round decides by.
+        edges: Where the next round's steps of bias begin.
+    """
+
+    decide: DecideOnEvidence
+    edges: tuple[float, ...]
+
+    @property
+    def count(self) -> int:
+        """How many there are: dropped, the steps, and released."""
+        return len(self.edges) + 3
+
+    def __call__(self, blocks: Blocks, weights: Weights) -> Integers:
+        """Return the cell of each item."""
+        noisy, released, claims = self.decide(blocks, weights, np.zeros(len(weights)))
+        steps = 1 + np.searchsorted(np.array(self.edges), noisy, side="right")
+        return np.where(released, self.count - 1, np.where(claims > 0, steps, 0))
+
+    def inside(self, cells: Integers) -> tuple[Evidence, Bools, Claims]:
+        """Return what `decide` would for a noisy number in these cells."""
+        lowest = np.array([-np.inf, -np.inf, *self.edges, np.inf])
+        claims = np.where(cells > 0, WHOLE_CLAIM, 0).astype(np.uint8)
+        return lowest[cells], cells == self.count - 1, claims
+
+
 class Coins:
     """The chances of verdicts, by round and weight: worked out once."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, int], tuple[float, float]] = {}
+        self._known: dict[tuple[int, int], list[float]] = {}
         self.dial = Dial()
 
     def of(self, index: int, decide: Decide, blocks: Blocks, weights: Weights) -> Floats:
-        """Return the chances of yes and no, for each row, in a round."""
+        """Return the chances of no and yes, for each row, in a round."""
+        return self._of(index, blocks, weights, lambda *at: chances(decide, self.dial, *at)[::-1])
+
+    def of_cells(self, index: int, cells: Cells, blocks: Blocks, weights: Weights) -> Floats:
+        """Return the chances of all cells, for each row, in a round."""
+        return self._of(
+            index, blocks, weights, lambda *at: cell_chances(cells, cells.count, self.dial, *at)
+        )
+
+    def _of(
+        self,
+        index: int,
+        blocks: Blocks,
+        weights: Weights,
+        find: Callable[[Blocks, Weights], Sequence[Floats]],
+    ) -> Floats:
         values, first, places = np.unique(weights, return_index=True, return_inverse=True)
         new = [n for n, w in enumerate(values.tolist()) if (index, w) not in self._known]
         if new:
-            odds = chances(decide, self.dial, blocks[first[new]], values[new])
-            for w, yes, no in zip(values[new].tolist(), *map(np.ndarray.tolist, odds), strict=True):
-                self._known[index, w] = (yes, no)
-        found = np.array([self._known[index, w] for w in values.tolist()]).reshape(-1, 2)
-        return found[places]
+            odds = np.stack(find(blocks[first[new]], values[new]), axis=1)
+            for w, row in zip(values[new].tolist(), odds.tolist(), strict=True):
+                self._known[index, w] = row
+        return np.array([self._known[index, w] for w in values.tolist()])[places]
 
 
 class Scripted:
@@ -119,28 +177,58 @@ class Scripted:
         self._width = width
         self._coins = coins
         self.round = 0
+        self.following: Any = None
 
     def decide(self, weights: Any, decide: Decide) -> Any:
         """Return the verdicts of this branch."""
 
         def scripted(blocks: Blocks, sums: Weights) -> Bools:
             odds = self._coins.of(self.round, decide, blocks, sums)
-            pairs, items = np.divmod(blocks[:, 0].astype(np.int64), self._width)
-            rows = zip(pairs.tolist(), items.tolist(), odds.tolist(), strict=True)
-            trees = self._trees
-            return np.array(
-                [trees[pair].verdict(item, *both) for pair, item, both in rows], dtype=np.bool_
-            )
+            return np.equal(self._cells(blocks, odds), 1, dtype=np.bool_)
 
         return self._inner.decide(weights, scripted)
 
-    def decide_on_evidence(self, weights: Any, decide: Any) -> Any:
-        """Refuse: evidence is a real number."""
-        del weights, decide
-        raise NoTreeError
+    def decide_on_evidence(self, weights: Any, decide: DecideOnEvidence) -> Any:
+        """Return the cells of this branch; refuse where evidence goes on as a real number."""
+        if not hasattr(self.following, "spread"):
+            raise NoTreeError
+        cells = Cells(decide, self.following.spread.edges)
+
+        def scripted(
+            blocks: Blocks, sums: Weights, evidence: Evidence
+        ) -> tuple[Evidence, Bools, Claims]:
+            del evidence
+            odds = self._coins.of_cells(self.round, cells, blocks, sums)
+            return cells.inside(self._cells(blocks, odds))
+
+        return self._inner.decide_on_evidence(weights, scripted)
+
+    def _cells(self, blocks: Blocks, odds: Floats) -> Integers:
+        """Return the cell of each item on its pair's branch."""
+        pairs, items = np.divmod(blocks[:, 0].astype(np.int64), self._width)
+        rows = zip(pairs.tolist(), items.tolist(), odds.tolist(), strict=True)
+        trees = self._trees
+        return np.array([trees[pair].cell(item, all_) for pair, item, all_ in rows], dtype=np.int64)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
+
+
+def leaves_per_item(plan: Plan) -> int:
+    """Return how many branches the verdicts on one item have."""
+    if not _has_cells(plan):
+        return len(plan.rounds) + 1
+    return 2 + 2 * (len(plan.rounds[-1].spread.edges) + 1)
+
+
+def can_skip(plan: Plan, pair: Neighbours) -> bool:
+    """Whether one branch is enough: the other neighbour is empty, and nothing is a single leaf."""
+    return not pair.others and not _has_cells(plan)
+
+
+def _has_cells(plan: Plan) -> bool:
+    """Whether the second of two rounds is told cells of the first's noisy weights."""
+    return len(plan.rounds) > 1 and hasattr(plan.rounds[-1], "spread")
 
 
 def distributions(
@@ -149,7 +237,7 @@ def distributions(
     """Return the distribution of the release for each pair, with or without the extra user."""
     worlds = Worlds.of(pairs)
     table = worlds.table(extra=extra)
-    trees = [Tree(alone=not pair.others) for pair in pairs]
+    trees = [Tree(alone=can_skip(plan, pair)) for pair in pairs]
     while not all(tree.done for tree in trees):
         source = open_source(table, user="u", item="i", nulls="error")
         loaded = engine.load(source, plan.bounds, Key.for_tests(seed), Progress(show=False))
@@ -157,6 +245,7 @@ def distributions(
             scripted = Scripted(loaded, trees, worlds.width, coins)
             for index, step in enumerate(plan.rounds):
                 scripted.round = index
+                scripted.following = dict(enumerate(plan.rounds)).get(index + 1)
                 step.run(scripted, coins.dial)
         for tree in trees:
             tree.end()

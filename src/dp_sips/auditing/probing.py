@@ -5,22 +5,27 @@ scrambler. Here the scrambler is a dial: we choose the bits, and find by bisecti
 changes. That is the exact chance with which the installed code releases an item of this weight,
 threshold, noise, table and rounding included.
 
+Where verdicts are cells, from the lowest noisy weight to the highest, the chances of all borders
+between them give those of the cells.
+
 It relies on one thing: for each sign, the verdict changes at most once as the size of the uniform
 number in the bits grows (`noise.uniform`). That is so for every comparison with a threshold and for
 every coin.
 """
 
 import threading
+from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 
-from dp_sips.privacy.arrays import Blocks, Bools, Floats, Weights
+from dp_sips.privacy.arrays import Blocks, Bools, Floats, Integers, Weights
 from dp_sips.privacy.contributions import Decide
 from dp_sips.privacy.noise import Scrambler
 
 _SMALLEST: Final = 2.0**-120
-_LARGEST: Final = 0.5 - 2.0**-54
+LARGEST: Final = 0.5 - 2.0**-54
 _STEPS: Final = 60
 
 
@@ -58,6 +63,27 @@ def chances(decide: Decide, dial: Dial, blocks: Blocks, weights: Weights) -> tup
     return yes, no
 
 
+def cell_chances(
+    cells: Callable[[Blocks, Weights], Integers],
+    count: int,
+    dial: Dial,
+    blocks: Blocks,
+    weights: Weights,
+) -> list[Floats]:
+    """Return the chance of each cell for each weight; none is off by more than rounding."""
+
+    def reaches(cell: int) -> tuple[Floats, Floats]:
+        return chances(lambda b, w: cells(b, w) >= cell, dial, blocks, weights)
+
+    every = np.ones(len(weights))
+    borders = [(every, 0 * every), *map(reaches, range(1, count)), (0 * every, every)]
+    # Of the differences of both tails, the one of smaller numbers has more good digits.
+    return [
+        np.maximum(np.where(yes < below, yes - above, no - below), 0.0)
+        for (yes, below), (above, no) in pairwise(borders)
+    ]
+
+
 def _side(
     decide: Decide, dial: Dial, blocks: Blocks, weights: Weights, sign: int
 ) -> tuple[Floats, Floats]:
@@ -67,7 +93,7 @@ def _side(
         dial.turn(sizes, sign)
         return decide(blocks, weights)
 
-    low, high = np.full(len(weights), _SMALLEST), np.full(len(weights), _LARGEST)
+    low, high = np.full(len(weights), _SMALLEST), np.full(len(weights), LARGEST)
     inner, outer = verdicts(low), verdicts(high)
     for _ in range(_STEPS):
         middle = np.sqrt(low * high)

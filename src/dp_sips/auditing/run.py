@@ -5,12 +5,19 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, Final
 
 from dp_sips.auditing.divergence import Distribution, true_delta
-from dp_sips.auditing.enumeration import Coins, NoTreeError, distributions
+from dp_sips.auditing.enumeration import (
+    Coins,
+    NoTreeError,
+    can_skip,
+    distributions,
+    leaves_per_item,
+)
 from dp_sips.auditing.integration import can_integrate, chance
+from dp_sips.auditing.looking import LOOKS, look_rows
 from dp_sips.auditing.neighbours import Family, families, hypergraphs, users_for
 from dp_sips.auditing.rows import EXACT, SAMPLED, Audit, Row, worst
 from dp_sips.auditing.sampling import Runner, shown
@@ -19,6 +26,7 @@ from dp_sips.auditing.targets import Target, epsilons, find_mechanisms, promise,
 from dp_sips.engines import find_engine
 from dp_sips.engines.base import Engine
 from dp_sips.plan import Plan
+from dp_sips.plan import plan as make_plan
 from dp_sips.progress import Progress
 
 _LOUD: Final = 0.05
@@ -55,8 +63,8 @@ class Effort:
         return replace(self, rows=self.rows // slower, drawn=self.drawn // min(slower, 4))
 
 
-FULL: Final = Effort(rows=400_000, drawn=1500, members=4, leaves=100, thorough=True)
-QUICK: Final = Effort(rows=40_000, drawn=60, members=1, leaves=30, thorough=False)
+FULL: Final = Effort(rows=400_000, drawn=1500, members=4, leaves=150, thorough=True)
+QUICK: Final = Effort(rows=40_000, drawn=60, members=1, leaves=150, thorough=False)
 
 
 def audit(
@@ -114,6 +122,7 @@ def _cases(
     mechanism: Any, engine: Engine, effort: Effort, options: dict[str, Any]
 ) -> Iterator[Case]:
     """Return the parts of a mechanism's audit: as asked, with fewer items, with a larger δ."""
+    yield from _look_cases(mechanism, engine, options)
     for target in targets(mechanism, engine, **options):
         yield from _exact_cases(target, engine, effort)
         if effort.thorough or target.plan.asked.delta >= _LOUD:
@@ -159,26 +168,38 @@ def _exact(plan: Plan, engine: Engine, effort: Effort, alpha: float) -> list[Row
 
 
 def _enumerated(plan: Plan, engine: Engine, effort: Effort) -> Iterator[Row]:
-    most = max(1, int(math.log(effort.leaves) / math.log(len(plan.rounds) + 1)))
-    drawn = hypergraphs(plan, effort.drawn, min(most, 4), seed=plan.max_items)
-    coins = Coins()
-    for family in (*families(plan), Family("random sets", tuple(drawn))):
-        few = [n for n in family.members if not n.others or n.items <= most]
-        if few:
-            yield _enumerated_family(plan, engine, Family(family.name, tuple(few)), coins)
-
-
-def _enumerated_family(plan: Plan, engine: Engine, family: Family, coins: Coins) -> Row:
-    pairs = family.members
-    with_extra, without = (
-        distributions(plan, engine, pairs, extra=extra, seed=len(pairs), coins=coins)
+    branches = leaves_per_item(plan)
+    most = max(1, int(math.log(effort.leaves) / math.log(branches)))
+    count = effort.drawn // max(1, branches // 4)
+    drawn = hypergraphs(plan, count, min(most, 4), seed=plan.max_items)
+    every = (*families(plan), Family("random sets", tuple(drawn)))
+    few = {
+        family.name: [n for n in family.members if n.items <= most or can_skip(plan, n)]
+        for family in every
+    }
+    # All families in one data set: as many runs as the largest tree has branches.
+    pairs, coins = [pair for members in few.values() for pair in members], Coins()
+    sides = [
+        iter(distributions(plan, engine, pairs, extra=extra, seed=len(pairs), coins=coins))
         for extra in (True, False)
-    )
+    ]
+    for name, members in few.items():
+        one, other = (list(islice(side, len(members))) for side in sides)
+        if members:
+            yield _enumerated_family(plan, engine, name, (one, other))
+
+
+def _enumerated_family(
+    plan: Plan,
+    engine: Engine,
+    name: str,
+    sides: tuple[Sequence[Distribution], Sequence[Distribution]],
+) -> Row:
     found = [
-        (epsilon, max(map(partial(true_delta, epsilon=epsilon), with_extra, without)))
+        (epsilon, max(map(partial(true_delta, epsilon=epsilon), *sides)))
         for epsilon in epsilons(plan)
     ]
-    return _row(plan, engine, (EXACT, family.name), found, len(pairs))
+    return _row(plan, engine, (EXACT, name), found, len(sides[0]))
 
 
 def _integrated(plan: Plan, engine: Engine) -> Row:
@@ -191,6 +212,32 @@ def _integrated(plan: Plan, engine: Engine) -> Row:
         for e in epsilons(plan)
     ]
     return _row(plan, engine, (EXACT, "one item, integrated"), found, most)
+
+
+def _look_cases(mechanism: Any, engine: Engine, options: dict[str, Any]) -> Iterator[Case]:
+    plan = make_plan(mechanism, **options)
+    if plan.look is not None and engine.takes_turns:
+        yield Case(0, partial(_looked, plan, engine))
+
+
+def _looked(plan: Plan, engine: Engine, alpha: float) -> list[Row]:
+    del alpha
+    return [
+        Row(
+            mechanism=plan.mechanism.name,
+            engine=_name(engine),
+            method=EXACT,
+            family=name,
+            epsilon=plan.asked.epsilon,  # type: ignore[union-attr]
+            delta=plan.asked.delta,
+            max_items=plan.max_items,
+            at=0.0,
+            found=found,
+            promised=promised,
+            trials=len(LOOKS),
+        )
+        for name, found, promised in look_rows(plan, engine)
+    ]
 
 
 # Black box

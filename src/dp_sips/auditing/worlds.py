@@ -4,7 +4,7 @@ One run then gives thousands of trials. They are independent: given the secret b
 turns and lists, what happens to an item depends on the sets of the users who are connected with it
 and on the noise of these items, which is a keyed function of the item. No user and no item belongs
 to two pairs. (A look at all of the data, as `auto` has it, would join them: of `auto`, the branches
-that a look may choose are audited, not the look.)
+that a look may choose are run here, and `looking.py` audits the look.)
 """
 
 from collections.abc import Iterable, Sequence
