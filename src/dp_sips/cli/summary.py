@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from dataclasses import asdict
+
 from dp_sips.selection import Selection
 
 _FEW: Final = 10
@@ -44,5 +46,8 @@ def _advice(selection: Selection) -> list[str]:
     if count == 0:
         return [selection.plan.levers(in_flags)]
     if count < _FEW:
-        return ["Fewer than you expected? dp-sips plan --levers shows what an item needs."]
+        asked = " ".join(
+            f"--{name} {value:g}" for name, value in asdict(selection.plan.asked).items()
+        )
+        return [f"Fewer than you expected? dp-sips plan --levers {asked} shows what an item needs."]
     return []
