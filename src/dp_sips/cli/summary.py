@@ -1,8 +1,7 @@
 """What a release did, in plain words: nothing that the release itself does not show."""
 
-from typing import Final
-
 from dataclasses import asdict
+from typing import Final
 
 from dp_sips.selection import Selection
 
