@@ -6,6 +6,7 @@ Public: every warning depends on parameters and on the types of columns, never o
 import contextlib
 import sys
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +19,14 @@ LARGE_RHO: Final = 10.0
 
 _NOT_THE_CALLERS: Final = (str(Path(__file__).parent), contextlib.__file__)
 """Our own files, and the one whose frame stands between a decorated function and its caller."""
+
+
+@contextlib.contextmanager
+def on_purpose() -> Iterator[None]:
+    """Warn of nothing, where unwise settings are what is meant."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnwiseWarning)
+        yield
 
 
 def warn_of_budget(asked: Asked) -> None:

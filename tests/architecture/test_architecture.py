@@ -63,7 +63,7 @@ ALLOWED: dict[str, set[str]] = {
         "engines", "errors", "mechanisms", "plan", "privacy", "sorting", "sources", "text",
     },
     "auditing": {
-        "engines", "mechanisms", "plan", "privacy", "progress", "select", "sources",
+        "engines", "mechanisms", "plan", "privacy", "progress", "select", "sources", "unwise",
     },
     "__init__": {
         "auditing", "comparison", "count", "counts", "engines", "errors", "ledger", "mechanisms",

@@ -57,3 +57,7 @@ def test_a_broken_promise_is_exit_code_1(run: Any, monkeypatch: pytest.MonkeyPat
 
 def test_unknown_mechanisms_are_refused(run: Any) -> None:
     assert run(*QUICK, "--mechanism", "spis").refused("unknown mechanism 'spis'")
+
+
+def test_it_does_not_warn_of_what_it_means(run: Any) -> None:
+    assert "unwise" not in run("audit", "--quick", "--mechanism", "single").err
