@@ -177,7 +177,7 @@ def draw_cumulative(path: Path) -> None:
 
 
 def _spread_out(ends: list[int], most: int = 6) -> list[int]:
-    """Return items that end in different rounds, at most so many."""
+    """Return items that end in different rounds, up to a given number."""
     by_round = {end: item for item, end in enumerate(ends) if end > 0}
     ordered = [by_round[end] for end in sorted(by_round)]
     return ordered[:: max(1, -(-len(ordered) // most))]

@@ -1,6 +1,6 @@
 """The exact chance of an item whose evidence adds up over rounds, by numerical integration.
 
-Where a mechanism keeps evidence, verdicts are no finite tree. But for an item whose holders have
+Where a mechanism keeps evidence, verdicts form no finite tree. Yet for an item whose holders have
 nothing else, the evidence is a random walk that ends where it is released or given up: a density on
 Gauss–Legendre nodes, round by round. The numbers are those of the plan's rounds.
 """

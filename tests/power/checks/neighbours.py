@@ -1,4 +1,4 @@
-"""One user more or less: how far the weights, votes, turns and sums of a look move."""
+"""An additional user: how far the weights, votes, turns and sums of a look move."""
 
 import math
 from collections.abc import Callable
