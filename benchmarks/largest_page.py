@@ -115,15 +115,16 @@ def draw(path: Path, runs: Sequence[Run]) -> None:
     """Draw time, memory and items against users, all on logarithmic axes."""
     panels: dict[str, Callable[[Run], float]] = {
         "seconds": lambda run: run.seconds,
-        "peak memory, GB": lambda run: run.peak_memory / 1e9,
+        "GB of memory (open, dashed: of disk)": lambda run: run.peak_memory / 1e9,
         "items released": lambda run: run.released,
     }
     with rc_context(_STYLE):
         figure = Figure(figsize=(9.6, 3.4), layout="constrained")
-        all_axes = figure.subplots(1, len(panels))
+        all_axes = figure.subplots(1, len(panels), sharex=True)
         for axes, (title, value) in zip(all_axes, panels.items(), strict=True):
             _panel(axes, runs, value)
             axes.set(title=title, xlabel="users", xscale="log", yscale="log")
+        _panel(all_axes[1], runs, lambda run: run.spilled / 1e9, linestyle="--", fillstyle="none")
         for name, items in PAPER.items():
             colour, marker = _LINES[name]
             all_axes[-1].plot(
@@ -134,10 +135,10 @@ def draw(path: Path, runs: Sequence[Run]) -> None:
         figure.savefig(path, metadata={"Date": None, "Creator": None})
 
 
-def _panel(axes: Any, runs: Sequence[Run], value: Callable[[Run], float]) -> None:
+def _panel(axes: Any, runs: Sequence[Run], value: Callable[[Run], float], **style: str) -> None:
     for name in dict.fromkeys(run.mechanism for run in runs):
         points = sorted((run.users, value(run)) for run in runs if run.mechanism == name)
         shown = [point for point in points if point[1] > 0]
         colour, marker = _LINES.get(name, _OTHER)
         users, values = zip(*shown, strict=True) if shown else ((), ())
-        axes.plot(users, values, f"{marker}-", color=colour, label=name)
+        axes.plot(users, values, marker=marker, color=colour, label=name, **style)
