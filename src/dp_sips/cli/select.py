@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from dp_sips.cli.dialect import add_dialect, data, dialect
 from dp_sips.cli.dry_run import say_what_would_happen
-from dp_sips.cli.flags import add_mechanism, add_privacy, add_types, mechanism, types
+from dp_sips.cli.flags import add_mechanism, add_privacy, add_types, mechanism, planning, types
 from dp_sips.cli.histogram import read_histogram
 from dp_sips.cli.ledger import add_ledger, ledger
 from dp_sips.cli.parser import Parser
@@ -32,7 +32,7 @@ from dp_sips.formats import (
 from dp_sips.mechanisms import Mechanism
 from dp_sips.output import Writer, check_output, digest, write_files
 from dp_sips.pages.report import report_page
-from dp_sips.plan import Plan, plan
+from dp_sips.plan import plan
 from dp_sips.select import select_partitions
 from dp_sips.selection import Selection
 from dp_sips.sources import open_source
@@ -91,28 +91,15 @@ def _select(args: argparse.Namespace) -> None:
     check_outputs(args, columns=len(args.item))
     chosen = mechanism(args.mechanism, args, histogram=histogram(args))
     if args.dry_run:
-        say_what_would_happen(args, _plan(args, chosen).explain())
+        made = plan(chosen, max_items=args.max_items, **planning(args, chosen))
+        say_what_would_happen(args, made.explain())
         return
     selection = select_partitions(
         data(args),
-        user=args.user,
         item=_item(args),
         hierarchy=args.hierarchy,
-        epsilon=args.epsilon,
-        delta=args.delta,
-        rho=args.rho,
-        ledger=ledger(args),
         max_items=args.max_items,
-        items_per_user=args.items_per_user if chosen == "auto" else None,
-        public_items=args.public_items,
-        min_users=args.min_users,
-        mechanism=chosen,
-        engine=engine(args),
-        nulls=args.nulls,
-        types=types(args),
-        seed=args.seed,
-        insecure_test=args.insecure_test,
-        progress=False if args.quiet else None,
+        **reading(args, chosen),
     )
     write_release("items", selection.items, selection, args)
     if not args.quiet:
@@ -166,16 +153,21 @@ def _item(args: argparse.Namespace) -> list[str] | TextItems:
     return ngrams(args.item[0], args.ngrams, levels=True, tokenized=True)
 
 
-def _plan(args: argparse.Namespace, chosen: str | Mechanism) -> Plan:
-    return plan(
-        chosen,
-        epsilon=args.epsilon,
-        delta=args.delta,
-        rho=args.rho,
-        max_items=args.max_items,
-        items_per_user=args.items_per_user if chosen == "auto" else None,
-        min_users=args.min_users,
-    )
+def reading(args: argparse.Namespace, chosen: str | Mechanism) -> dict[str, Any]:
+    """Return what select and count hand on alike: whose rows, by what, within which budget."""
+    return {
+        "user": args.user,
+        **planning(args, chosen),
+        "ledger": ledger(args),
+        "public_items": args.public_items,
+        "mechanism": chosen,
+        "engine": engine(args),
+        "nulls": args.nulls,
+        "types": types(args),
+        "seed": args.seed,
+        "insecure_test": args.insecure_test,
+        "progress": False if args.quiet else None,
+    }
 
 
 def add_input(parser: Parser) -> None:
