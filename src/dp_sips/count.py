@@ -40,7 +40,7 @@ from dp_sips.sorting import sorted_items
 from dp_sips.sources import Source, open_source
 from dp_sips.sources.base import USERS
 from dp_sips.text import TextItems
-from dp_sips.unwise import warn_of_budget
+from dp_sips.unwise import warn_of_budget, warn_of_lists
 from dp_sips.validation import check_whole, refuse_unknown
 
 
@@ -144,6 +144,9 @@ def count_users(
     refuse_turns(plan, runner)
     source = open_source(runner.read(data), user=user, item=item, nulls=nulls, types=types)
     _check_columns(source, other=other)
+    lists = source.has_lists or isinstance(item, TextItems)
+    warn_of_lists(max_items, lists=lists)
+    warn_of_lists(selection_max_items, lists=lists, name="selection_max_items")
     items = None if keys is None else known_items("keys", keys, source, key)
     known = known_blocks("public_items", public_items, source, key)
     spent = asked.about(counting.guarantee)

@@ -193,10 +193,13 @@ class Spending:
         return whole_of(self.asked, self._spent, looked=self._looked)
 
 
-def facts_of(level: Level, plan: Plan) -> dict[str, Any]:
-    """Return what is public about a level, for the certificate."""
+def facts_of(level: Level, plan: Plan, number: int) -> dict[str, Any]:
+    """Return what is public about a level that released `number` items, for the certificate."""
+    epsilon, delta = plan.guarantee.stated()
     return {
         **level.name,
+        "number": number,
+        "spent": {"epsilon": epsilon, "delta": delta},
         "mechanism": plan.mechanism.name,
         **({"chosen_by": plan.chosen_by} if plan.chosen_by else {}),
         "max_items": plan.max_items,

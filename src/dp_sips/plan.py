@@ -4,7 +4,7 @@ A plan can be printed, explained, tested and audited.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -145,13 +145,16 @@ class Plan:
         """
         if not self.rounds:
             return self.mechanism.words(self.rounds)
-        return levers(self, self.asked, self._with_budget, spell)
+        return levers(self, self.asked, self._with, spell)
 
-    def _with_budget(self, asked: Asked) -> "Plan":
-        """Return the plan of the same mechanism with other privacy parameters."""
+    def _with(self, asked: Asked, min_users: int) -> "Plan":
+        """Return the plan of the same mechanism with other privacy parameters and `min_users`."""
         part = asked if self.share is None else selection_part(asked, self.share)
-        new = self.mechanism.design(part, self.max_items)
-        return Plan(self.mechanism, asked, new.rounds, new.guarantee, new.bounds, new.look)
+        mechanism = self.mechanism
+        if min_users != self.min_users:
+            mechanism = replace(mechanism, min_users=min_users)  # type: ignore[type-var]
+        new = mechanism.design(part, self.max_items)
+        return Plan(mechanism, asked, new.rounds, new.guarantee, new.bounds, new.look)
 
     def release_probabilities(self, users: Floats, items_per_user: int) -> Floats:
         """Return `release_probability` for each of many numbers of users."""

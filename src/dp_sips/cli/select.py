@@ -332,7 +332,12 @@ def _write_files(table: Any, selection: Selection, args: argparse.Namespace) -> 
     def write_data(sink: BinaryIO) -> None:
         path = Path(args.output)
         write_table(_shown(table, args), sink, path, format_of(path, args.format))
-        certified.append(selection.written(path.name, digest(sink)))
+        certified.append(certified[-1].written(path.name, digest(sink)))
+
+    def write_prefixes(sink: BinaryIO) -> None:
+        path = Path(args.prefixes)
+        write_table(_shown(_prefixes(selection), args), sink, path, format_of(path))
+        certified.append(certified[-1].written(path.name, digest(sink), "prefixes"))
 
     def write_certificate(sink: BinaryIO) -> None:
         sink.write(certified[-1].to_json().encode() + b"\n")
@@ -344,13 +349,12 @@ def _write_files(table: Any, selection: Selection, args: argparse.Namespace) -> 
     writers: dict[Path, Writer] = {}
     if args.output:
         writers[Path(args.output)] = write_data
+    if getattr(args, "prefixes", None):
+        writers[Path(args.prefixes)] = write_prefixes
     if args.certificate:
         writers[Path(args.certificate)] = write_certificate
     if args.report:
         writers[Path(args.report)] = write_report
-    if getattr(args, "prefixes", None):
-        place, prefixes = Path(args.prefixes), _shown(_prefixes(selection), args)
-        writers[place] = lambda sink: write_table(prefixes, sink, place, format_of(place))
     write_files(writers, overwrite=args.force)
     return certified[-1]
 
