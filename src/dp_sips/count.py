@@ -17,7 +17,7 @@ from dp_sips.errors import UsageError
 from dp_sips.known import known_blocks, known_items
 from dp_sips.ledger import Ledger
 from dp_sips.mechanisms import Mechanism
-from dp_sips.mechanisms.base import Asked
+from dp_sips.mechanisms.base import Asked, asked_for
 from dp_sips.mechanisms.counting import (
     DEFAULT_MAX_ITEMS,
     DEFAULT_SHARE,
@@ -27,7 +27,7 @@ from dp_sips.mechanisms.counting import (
     selection_part,
 )
 from dp_sips.mechanisms.discrete import require_sampler, with_noise
-from dp_sips.plan import Plan, asked_for, planned
+from dp_sips.plan import Plan, planned
 from dp_sips.privacy.arrays import Blocks, Integers
 from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.budget import Budget

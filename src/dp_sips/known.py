@@ -1,5 +1,6 @@
 """Items that the caller knows: public keys, from whatever holds them, as a table."""
 
+from glob import glob
 from typing import Any
 
 import numpy as np
@@ -21,16 +22,34 @@ def known_items(name: str, items: Any, source: Source, key: Key) -> pa.Table:
     """Return public items, given as the parameter `name`, sorted, each once.
 
     They may be an earlier `Selection` or `Counts`, a table with the item columns, a file or a list.
+    Text is a path. A last row without any value is that of `count_users(…, other=True)`: no item.
     """
     earlier = items.selection if isinstance(items, Counts) else items
     held = earlier.items if isinstance(earlier, Selection) else earlier
+    _check_path(name, held)
     table = read_keys(held, source, name)
+    if source.nulls != "group" and _is_empty(table.slice(max(0, table.num_rows - 1))):
+        table = table.slice(0, table.num_rows - 1)
     if source.nulls != "group" and any(column.null_count for column in table.columns):
         raise InputError(
             f'{name} have nulls, and the data has none: leave them out, or nulls="group"'
         )
     _, first = np.unique(table_blocks(table, key), axis=0, return_index=True)
     return sorted_items(table.take(pa.array(first)), source.item_schema)
+
+
+def _check_path(name: str, held: Any) -> None:
+    """Reject text that names no file, and may be meant as an item."""
+    if isinstance(held, str) and "://" not in held and not glob(held, recursive=True):
+        raise InputError(
+            f"{name} is text, hence a path, and there is no file {held!r}: name one, or give "
+            f"items as a list, as {name}=[{held!r}]"
+        )
+
+
+def _is_empty(row: pa.Table) -> bool:
+    """Whether there is a row, and no value in it."""
+    return row.num_rows > 0 and all(column.null_count for column in row.columns)
 
 
 def known_blocks(name: str, items: Any, source: Source, key: Key) -> Blocks:

@@ -66,7 +66,7 @@ def test_one_item_of_a_list_in_levels() -> None:
 @pytest.mark.parametrize("name", ["max_items", "selection_max_items"])
 def test_one_item_of_a_list_in_counts(name: str) -> None:
     with pytest.warns(UnwiseWarning, match=f"settings: {name}=1 lets one item") as caught:
-        dp_sips.count_users(LISTS, item="items", **USUAL, **{name: 1})
+        dp_sips.count_users(LISTS, item="items", **USUAL | {name: 1})
     assert len(caught) == 1
 
 

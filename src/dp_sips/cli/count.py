@@ -25,6 +25,7 @@ from dp_sips.cli.summary import summary
 from dp_sips.count import count_users
 from dp_sips.counts import Counts
 from dp_sips.mechanisms import Mechanism
+from dp_sips.mechanisms.base import asked_for
 from dp_sips.mechanisms.counting import (
     DEFAULT_MAX_ITEMS,
     DEFAULT_SHARE,
@@ -32,7 +33,7 @@ from dp_sips.mechanisms.counting import (
     check_share,
     selection_part,
 )
-from dp_sips.plan import asked_for, plan
+from dp_sips.plan import plan
 
 _EXAMPLES = """\
 Items and their numbers of users go to stdout as CSV, or to a file, as in dp-sips select. The

@@ -156,6 +156,26 @@ Asked = EpsilonDelta | RhoDelta
 """The privacy parameters as they were given."""
 
 
+def asked_for(
+    epsilon: float | None, delta: float | None, rho: float | None, budget: Budget | None = None
+) -> Asked:
+    """Return the privacy parameters, checked."""
+    if budget is not None:
+        if (epsilon, delta, rho) != (None, None, None):
+            raise UsageError("give either a budget, or epsilon or rho with delta; got both")
+        if not isinstance(budget, Budget):
+            raise UsageError(f"budget must be a Budget, got {type(budget).__name__}")
+        return RhoDelta(budget.rho, budget.delta)
+    if (epsilon is None) == (rho is None):
+        given = "both" if epsilon is not None else "neither"
+        raise UsageError(f"give either epsilon or rho, together with delta; got {given}")
+    if delta is None:
+        raise UsageError(
+            "delta is missing: give one well below 1 / (number of users), such as 1e-6"
+        )
+    return EpsilonDelta(epsilon, delta) if epsilon is not None else RhoDelta(rho or 0.0, delta)
+
+
 @runtime_checkable
 class Mechanism(Protocol):
     """A way to choose items: named, frozen, and free of data. Parameters are dataclass fields.

@@ -11,10 +11,10 @@ from typing import Any
 
 from dp_sips.errors import InputError, UsageError
 from dp_sips.mechanisms import MECHANISMS
-from dp_sips.mechanisms.base import Asked
+from dp_sips.mechanisms.base import Asked, asked_for
 from dp_sips.mechanisms.counting import selection_part
 from dp_sips.pages.recipe import Recipe, alike, own_parameters
-from dp_sips.plan import Plan, asked_for
+from dp_sips.plan import Plan
 from dp_sips.validation import check_finite, check_positive, check_whole
 
 

@@ -10,7 +10,8 @@ from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Final
 
 from dp_sips.mechanisms import MECHANISMS
-from dp_sips.plan import Plan, asked_for, planned
+from dp_sips.mechanisms.base import asked_for
+from dp_sips.plan import Plan, planned
 
 _FLAGS: Final = ("rounds", "ratio", "buffer")
 """Parameters of mechanisms that the command line has, too."""
