@@ -1,6 +1,5 @@
 """Items that the caller knows: public keys, from whatever holds them, as a table."""
 
-from glob import glob
 from typing import Any
 
 import numpy as np
@@ -9,12 +8,13 @@ import pyarrow as pa
 from dp_sips.counts import Counts
 from dp_sips.engines.block_sets import NO_BLOCKS
 from dp_sips.engines.encoding import table_blocks
-from dp_sips.errors import InputError
+from dp_sips.errors import InputError, UsageError
 from dp_sips.privacy.arrays import Blocks
 from dp_sips.privacy.noise import Key
 from dp_sips.selection import Selection
 from dp_sips.sorting import sorted_items
 from dp_sips.sources import Source
+from dp_sips.sources.finding import find_files
 from dp_sips.sources.keys import read_keys
 
 
@@ -39,12 +39,14 @@ def known_items(name: str, items: Any, source: Source, key: Key) -> pa.Table:
 
 
 def _check_path(name: str, held: Any) -> None:
-    """Reject text that names no file, and may be meant as an item."""
-    if isinstance(held, str) and "://" not in held and not glob(held, recursive=True):
-        raise InputError(
-            f"{name} is text, hence a path, and there is no file {held!r}: name one, or give "
-            f"items as a list, as {name}=[{held!r}]"
-        )
+    """Reject text that names no file, and say how items are given."""
+    if isinstance(held, str):
+        try:
+            find_files([held])
+        except (InputError, UsageError) as error:
+            raise InputError(
+                f"{error}; text is a path, and items are a list: {name}=[{held!r}]"
+            ) from error
 
 
 def _is_empty(row: pa.Table) -> bool:

@@ -76,7 +76,7 @@ class Ledger:
                 otherwise ε and δ add up.
             purpose: What the releases that are booked through this object are for.
         """
-        total = _asked_total(epsilon, delta, budget)
+        total = asked_for(epsilon, delta, None, budget).implied()
         if Path(path).exists():
             raise UsageError(f"{path} exists: book on it as it is, or name another file")
         check_output(path)
@@ -198,15 +198,6 @@ def _checked(held: Any, path: str | os.PathLike[str]) -> dict[str, Any]:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"{path} is a damaged ledger: restore it from a copy") from error
     return held
-
-
-def _asked_total(epsilon: float | None, delta: float | None, budget: Budget | None) -> EpsilonDelta:
-    """Return the total that was asked for."""
-    asked = asked_for(epsilon, delta, None, budget)
-    if isinstance(asked, EpsilonDelta):
-        return asked
-    both = min(2 * asked.delta, (1 + asked.delta) / 2)
-    return EpsilonDelta(shown(Budget(asked.rho, asked.delta).epsilon(both)), both)
 
 
 def _total(held: dict[str, Any]) -> EpsilonDelta:

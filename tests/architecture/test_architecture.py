@@ -42,8 +42,12 @@ ALLOWED: dict[str, set[str]] = {
     "plan": {
         "errors", "levers", "mechanisms", "notebook", "plotting", "privacy", "unwise", "validation",
     },
-    "comparison": {"errors", "levers", "mechanisms", "notebook", "plan", "plotting", "validation"},
-    "pages": {"errors", "mechanisms", "output", "plan", "privacy", "sources", "validation"},
+    "comparison": {
+        "errors", "levers", "mechanisms", "notebook", "plan", "plotting", "privacy", "validation",
+    },
+    "pages": {
+        "errors", "mechanisms", "output", "plan", "privacy", "sources", "unwise", "validation",
+    },
     "selection": {"notebook", "pages", "plan", "privacy", "rows"},
     "ledger": {"errors", "mechanisms", "output", "privacy"},
     "engines": {"errors", "mechanisms", "privacy", "progress", "room", "sources", "validation"},
@@ -63,7 +67,8 @@ ALLOWED: dict[str, set[str]] = {
         "engines", "errors", "mechanisms", "plan", "privacy", "sorting", "sources", "text",
     },
     "auditing": {
-        "engines", "mechanisms", "plan", "privacy", "progress", "select", "sources", "unwise",
+        "engines", "errors", "mechanisms", "plan", "privacy", "progress", "select", "sources",
+        "unwise",
     },
     "__init__": {
         "auditing", "comparison", "count", "counts", "engines", "errors", "ledger", "mechanisms",

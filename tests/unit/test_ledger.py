@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from operator import add, sub
 from pathlib import Path
 from typing import Any
 
@@ -213,9 +214,9 @@ class TestBudgets:
 
     def test_what_is_no_budget(self) -> None:
         part: Any = Budget(0.1, 1e-6)
-        for wrong in (lambda: part + 1, lambda: 1 + part, lambda: part - 0.05):
+        for operator, one, other in ((add, part, 1), (add, 1, part), (sub, part, 0.05)):
             with pytest.raises(TypeError, match="unsupported operand"):
-                wrong()
+                operator(one, other)
         with pytest.raises(UsageError, match=r"shares must be a list, such as \[1, 1\] .* got 2"):
             part.split(2)
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 
 from dp_sips.engines.base import Engine
 from dp_sips.mechanisms import MECHANISMS, Mechanism, find_mechanism
-from dp_sips.mechanisms.base import Asked, Branch, Design, EpsilonDelta
+from dp_sips.mechanisms.base import Asked, Branch, Design
 from dp_sips.plan import Plan
 from dp_sips.plan import plan as make_plan
 from dp_sips.privacy.arrays import Floats
@@ -98,15 +98,13 @@ def _chosen(plan: Plan, branch: Branch) -> Plan:
 def promise(plan: Plan, epsilon: float) -> float:
     """Return the δ that a plan promises at ε: what it states, and no more than was asked for."""
     stated = plan.guarantee.delta(epsilon=epsilon)
-    asked = plan.asked
-    kept = isinstance(asked, EpsilonDelta) and epsilon >= asked.epsilon
-    return min(stated, asked.delta) if kept else stated
+    asked, delta = plan.asked.stated(plan.guarantee)
+    return min(stated, delta) if epsilon >= asked else stated
 
 
 def asked_epsilon(plan: Plan) -> float:
     """Return the ε that was asked for; of ρ, the one at which its guarantee is stated."""
-    asked = plan.asked
-    return asked.epsilon if isinstance(asked, EpsilonDelta) else plan.guarantee.stated()[0]
+    return plan.asked.stated(plan.guarantee)[0]
 
 
 def epsilons(plan: Plan) -> list[float]:

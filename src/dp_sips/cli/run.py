@@ -35,7 +35,7 @@ _LONG_NAMES: Final = re.compile(
 
 _SHORT_NAMES: Final = re.compile(
     r"(?:^|(?<=leave out ))"
-    r"(epsilon|delta|rho|share|seed|users|rounds|ratio|buffer|threads|mechanism)"
+    r"(epsilon|delta|rho|share|seed|users|rounds|ratio|buffer|threads|mechanism|nulls)"
     r"(?= must | is missing|$)"
 )
 """Words that are parameters where an error begins with one, or says to leave one out."""
@@ -154,11 +154,9 @@ def _warn(  # noqa: PLR0917 (the signature that `warnings` has)
 def _in_flags(message: str) -> str:
     """Spell the library's advice as it is typed here."""
     message = re.sub(r"\b(delta|epsilon|rho)=(?=[\d.])", r"--\1 ", message)
-    message = re.sub(
-        r"\b((?:selection_)?max_items)=(?=\d)", lambda name: f"{_flag(name)} ", message
-    )
+    message = re.sub(r"\b((?:selection_)?max_items)=(?=\d)", r"\1 ", message)
     message = re.sub(r'\bnulls="(\w+)"', r"--nulls \1", message)
-    message = re.sub(r"\bother=True", "--other", message)
+    message = re.sub(r"\b(other|insecure_test)=True", _flag, message)
     message = re.sub(_LONG_NAMES, _flag, message)
     message = re.sub(_SHORT_NAMES, _flag, message)
     message = message.replace(_EITHER, "give either --epsilon or --rho, together with --delta")

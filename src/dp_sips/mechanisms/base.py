@@ -14,7 +14,7 @@ from dp_sips.privacy.arrays import Floats
 from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.budget import Budget, calibrate, check_delta, check_epsilon, check_rho
 from dp_sips.privacy.contributions import Contributions
-from dp_sips.privacy.guarantee import LARGEST_EPSILON, Guarantee, SamplerCost
+from dp_sips.privacy.guarantee import LARGEST_EPSILON, Guarantee, SamplerCost, shown
 from dp_sips.privacy.noise import Scrambler
 
 # Above this, weights of cumulative evidence and shares of Policy Laplace would be zero on their
@@ -119,6 +119,15 @@ class EpsilonDelta:
         """Return a guarantee that states what is spent at the ε that was asked for."""
         return replace(spent, asked_epsilon=min(self.epsilon, LARGEST_EPSILON))
 
+    def stated(self, spent: Guarantee) -> tuple[float, float]:
+        """Return the ε and δ that a release must keep: what was asked for."""
+        del spent
+        return self.epsilon, self.delta
+
+    def implied(self) -> "EpsilonDelta":
+        """Return the (ε, δ)-DP that follows: itself."""
+        return self
+
     def __str__(self) -> str:
         return f"({self.epsilon:g}, {self.delta:g})-differentially private"
 
@@ -147,6 +156,15 @@ class RhoDelta:
     def about(self, spent: Guarantee) -> Guarantee:
         """Return the guarantee: no ε was asked for."""
         return spent
+
+    def stated(self, spent: Guarantee) -> tuple[float, float]:
+        """Return the ε and δ that a release must keep: what its guarantee states."""
+        return spent.stated()
+
+    def implied(self) -> EpsilonDelta:
+        """Return the (ε, 2δ)-DP that follows, by the paper's conversion, ε rounded up."""
+        both = min(2 * self.delta, (1 + self.delta) / 2)
+        return EpsilonDelta(shown(Budget(self.rho, self.delta).epsilon(both)), both)
 
     def __str__(self) -> str:
         return f"{self.delta:g}-approximate {self.rho:g}-zCDP"
