@@ -46,9 +46,10 @@ from typing import Final, Self
 import numpy as np
 
 from dp_sips.mechanisms.joint import GaussianGuarantee
+from dp_sips.mechanisms.point import PointGuarantee
 from dp_sips.privacy.arrays import Floats
 from dp_sips.privacy.budget import LEAST_EPSILON
-from dp_sips.privacy.guarantee import LARGEST_EPSILON, Guarantee, PointGuarantee, SamplerCost
+from dp_sips.privacy.guarantee import LARGEST_EPSILON, Guarantee, SamplerCost
 from dp_sips.privacy.search import boundary
 
 # Points of the grid on each side of a loss of zero.

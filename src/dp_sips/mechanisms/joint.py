@@ -54,6 +54,7 @@ import numpy as np
 from dp_sips.errors import UsageError
 from dp_sips.mechanisms.auto import LookGuarantee, PathGuarantee
 from dp_sips.mechanisms.cumulative import EvidenceGuarantee
+from dp_sips.mechanisms.point import PointGuarantee
 from dp_sips.mechanisms.release_rule import rule_delta
 from dp_sips.mechanisms.sips_rule import RuleGuarantee
 from dp_sips.privacy.arrays import Floats
@@ -64,7 +65,7 @@ from dp_sips.privacy.budget import (
     rounded_up,
     zcdp_delta,
 )
-from dp_sips.privacy.guarantee import Guarantee, PointGuarantee, SamplerCost
+from dp_sips.privacy.guarantee import Guarantee, SamplerCost
 from dp_sips.privacy.search import boundary
 
 # No ε that anyone asks for is above this.

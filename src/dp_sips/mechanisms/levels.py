@@ -32,8 +32,9 @@ from typing import Final, Self
 from dp_sips.errors import UsageError
 from dp_sips.mechanisms.base import Asked, Design, EpsilonDelta, Mechanism, RhoDelta
 from dp_sips.mechanisms.composition import Composition, Spending
+from dp_sips.mechanisms.point import PointGuarantee
 from dp_sips.privacy.budget import Accounting, Budget, compose, rounded_up
-from dp_sips.privacy.guarantee import LARGEST_EPSILON, Guarantee, PointGuarantee, SamplerCost
+from dp_sips.privacy.guarantee import LARGEST_EPSILON, Guarantee, SamplerCost
 from dp_sips.validation import check_positive
 
 MOST_LEVELS: Final = 16

@@ -15,8 +15,9 @@ from dp_sips import plan
 from dp_sips.mechanisms import composition
 from dp_sips.mechanisms.composition import Composition, Grid, Losses, Spending
 from dp_sips.mechanisms.joint import CoinAndGaussian, GaussianGuarantee
+from dp_sips.mechanisms.point import PointGuarantee
 from dp_sips.privacy.budget import Budget, gaussian_delta
-from dp_sips.privacy.guarantee import Guarantee, PointGuarantee, SamplerCost
+from dp_sips.privacy.guarantee import Guarantee, SamplerCost
 
 FREE = SamplerCost(0.0, 0.0)
 Coins = Sequence[tuple[float, float]]

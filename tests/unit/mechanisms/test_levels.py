@@ -9,8 +9,9 @@ from dp_accounting.pld import privacy_loss_distribution as losses
 from dp_sips import UsageError, plan
 from dp_sips.mechanisms.base import EpsilonDelta, RhoDelta
 from dp_sips.mechanisms.levels import LevelsGuarantee, check_shares, parts_of
+from dp_sips.mechanisms.point import PointGuarantee
 from dp_sips.privacy.budget import Budget, gaussian_delta
-from dp_sips.privacy.guarantee import Guarantee, PointGuarantee, SamplerCost
+from dp_sips.privacy.guarantee import Guarantee, SamplerCost
 
 FREE = SamplerCost(0.0, 0.0)
 
