@@ -361,6 +361,7 @@ class TestSurface:
             "Counts",
             "CsvFiles",
             "Cumulative",
+            "DiskFullError",
             "DpSipsError",
             "Dpsu",
             "FlatRule",

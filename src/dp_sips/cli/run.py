@@ -29,7 +29,9 @@ from dp_sips.temporaries import discard_all
 DONE, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
 
 _LONG_NAMES: Final = re.compile(
-    r"(?<![-'\w])((?:selection_)?max_items|min_users|public_items|items_per_user)(?!['\w])"
+    r"(?<![-'\w])"
+    r"((?:selection_)?max_items|min_users|public_items|items_per_user|memory_limit|spill_folder)"
+    r"(?!['\w])"
 )
 """Parameters that are nothing but parameters, except where a column is called so."""
 
