@@ -17,7 +17,7 @@ from dp_sips.errors import UsageError
 from dp_sips.known import known_blocks, known_items
 from dp_sips.ledger import Ledger
 from dp_sips.mechanisms import Mechanism
-from dp_sips.mechanisms.base import Asked
+from dp_sips.mechanisms.base import Asked, asked_for
 from dp_sips.mechanisms.counting import (
     DEFAULT_MAX_ITEMS,
     DEFAULT_SHARE,
@@ -27,7 +27,7 @@ from dp_sips.mechanisms.counting import (
     selection_part,
 )
 from dp_sips.mechanisms.discrete import require_sampler, with_noise
-from dp_sips.plan import Plan, asked_for, planned
+from dp_sips.plan import Plan, planned
 from dp_sips.privacy.arrays import Blocks, Integers
 from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.budget import Budget
@@ -40,7 +40,7 @@ from dp_sips.sorting import sorted_items
 from dp_sips.sources import Source, open_source
 from dp_sips.sources.base import USERS
 from dp_sips.text import TextItems
-from dp_sips.unwise import warn_of_budget
+from dp_sips.unwise import warn_of_budget, warn_of_lists
 from dp_sips.validation import check_whole, refuse_unknown
 
 
@@ -149,6 +149,9 @@ def count_users(
     refuse_turns(plan, runner)
     source = open_source(runner.read(data), user=user, item=item, nulls=nulls, types=types)
     _check_columns(source, other=other)
+    lists = source.has_lists or isinstance(item, TextItems)
+    warn_of_lists(max_items, lists=lists)
+    warn_of_lists(selection_max_items, lists=lists, name="selection_max_items")
     items = None if keys is None else known_items("keys", keys, source, key)
     known = known_blocks("public_items", public_items, source, key)
     spent = asked.about(counting.guarantee)

@@ -136,14 +136,15 @@ def select_partitions(
         def read(level: Level) -> Source:
             return opened(runner.read(data), item=level.item)
 
-        promised = replace(plan, guarantee=spending.promised())
-        book(ledger, promised, read(levels[-1]), key, "items, level by level")
+        promised, last = replace(plan, guarantee=spending.promised()), read(levels[-1])
+        _warn_of_lists(plan, last, item)
+        book(ledger, promised, last, key, "items, level by level")
         return _select_levels(levels, spending, read, runner=runner, key=key, shown=shown)
     source = opened(runner.read(data), item=item)
     asked = what_is_asked(plan, source, ledger)
     key = saved.key(key, asked)
     known = known_blocks("public_items", public_items, source, key)
-    warn_of_lists(plan.max_items, lists=source.has_lists or isinstance(item, TextItems))
+    _warn_of_lists(plan, source, item)
     if not saved.going_on:
         book(ledger, plan, source, key, "items")
     saved.begin(key, asked)
@@ -157,6 +158,10 @@ def select_partitions(
         saved.done()
     facts = public_facts(source, released, known, time)
     return Selection(source.restore(released), plan, not key.is_test, facts)
+
+
+def _warn_of_lists(plan: Plan, source: Source, item: Any) -> None:
+    warn_of_lists(plan.max_items, lists=source.has_lists or isinstance(item, TextItems))
 
 
 def _select_levels(
@@ -182,7 +187,7 @@ def _select_levels(
             plan = run_rounds(plan, loaded, own, shown, spending.settled)
             released.append(sorted_items(loaded.released(), source.item_schema))
         tables.append(source.restore(released[-1]))
-        facts.append(facts_of(level, plan))
+        facts.append(facts_of(level, plan, released[-1].num_rows))
 
     items = whole_release(released, source)
     public = public_facts(source, items, NO_BLOCKS, time) | {"levels": facts}

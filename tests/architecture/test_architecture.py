@@ -45,8 +45,12 @@ ALLOWED: dict[str, set[str]] = {
     "plan": {
         "errors", "levers", "mechanisms", "notebook", "plotting", "privacy", "unwise", "validation",
     },
-    "comparison": {"errors", "levers", "mechanisms", "notebook", "plan", "plotting", "validation"},
-    "pages": {"errors", "mechanisms", "output", "plan", "privacy", "sources", "validation"},
+    "comparison": {
+        "errors", "levers", "mechanisms", "notebook", "plan", "plotting", "privacy", "validation",
+    },
+    "pages": {
+        "errors", "mechanisms", "output", "plan", "privacy", "sources", "unwise", "validation",
+    },
     "selection": {"notebook", "pages", "plan", "privacy", "rows"},
     "ledger": {"errors", "mechanisms", "output", "privacy"},
     "engines": {"errors", "mechanisms", "privacy", "progress", "room", "sources", "validation"},
@@ -66,7 +70,8 @@ ALLOWED: dict[str, set[str]] = {
         "engines", "errors", "mechanisms", "plan", "privacy", "sorting", "sources", "text",
     },
     "auditing": {
-        "engines", "mechanisms", "plan", "privacy", "progress", "select", "sources", "unwise",
+        "engines", "errors", "mechanisms", "plan", "privacy", "progress", "select", "sources",
+        "unwise",
     },
     "__init__": {
         "auditing", "comparison", "count", "counts", "engines", "errors", "ledger", "mechanisms",
@@ -332,7 +337,7 @@ class TestOneFilePerMechanism:
         core = sum(
             len(path.read_text("utf-8").splitlines()) for path in (ROOT / "privacy").glob("*.py")
         )
-        assert core <= 1_600
+        assert core <= 1_525
 
     def test_constants_and_types_have_one_home(self) -> None:
         defined = Counter(

@@ -10,7 +10,7 @@ import pyarrow as pa
 from dp_sips.checkpoint import Checkpoint
 from dp_sips.cli.dialect import add_dialect, data, dialect
 from dp_sips.cli.dry_run import say_what_would_happen
-from dp_sips.cli.flags import add_mechanism, add_privacy, add_types, mechanism, types
+from dp_sips.cli.flags import add_mechanism, add_privacy, add_types, mechanism, planning, types
 from dp_sips.cli.histogram import read_histogram
 from dp_sips.cli.ledger import add_ledger, ledger
 from dp_sips.cli.parser import Parser
@@ -33,7 +33,7 @@ from dp_sips.formats import (
 from dp_sips.mechanisms import Mechanism
 from dp_sips.output import Writer, check_output, digest, write_files
 from dp_sips.pages.report import report_page
-from dp_sips.plan import Plan, plan
+from dp_sips.plan import plan
 from dp_sips.select import select_partitions
 from dp_sips.selection import Selection
 from dp_sips.sources import open_source
@@ -93,30 +93,17 @@ def _select(args: argparse.Namespace) -> None:
     check_outputs(args, columns=len(args.item))
     chosen = mechanism(args.mechanism, args, histogram=histogram(args))
     if args.dry_run:
-        say_what_would_happen(args, _plan(args, chosen).explain())
+        made = plan(chosen, max_items=args.max_items, **planning(args, chosen))
+        say_what_would_happen(args, made.explain())
         return
     saved = Checkpoint(Path(args.checkpoint)) if args.checkpoint else None
     selection = select_partitions(
         data(args),
-        user=args.user,
         item=_item(args),
         hierarchy=args.hierarchy,
-        epsilon=args.epsilon,
-        delta=args.delta,
-        rho=args.rho,
-        ledger=ledger(args),
         max_items=args.max_items,
-        items_per_user=args.items_per_user if chosen == "auto" else None,
-        public_items=args.public_items,
-        min_users=args.min_users,
-        mechanism=chosen,
-        engine=engine(args),
         checkpoint=saved,
-        nulls=args.nulls,
-        types=types(args),
-        seed=args.seed,
-        insecure_test=args.insecure_test,
-        progress=False if args.quiet else None,
+        **reading(args, chosen),
     )
     write_release("items", selection.items, selection, args)
     if saved:
@@ -182,16 +169,21 @@ def _item(args: argparse.Namespace) -> list[str] | TextItems:
     return ngrams(args.item[0], args.ngrams, levels=True, tokenized=True)
 
 
-def _plan(args: argparse.Namespace, chosen: str | Mechanism) -> Plan:
-    return plan(
-        chosen,
-        epsilon=args.epsilon,
-        delta=args.delta,
-        rho=args.rho,
-        max_items=args.max_items,
-        items_per_user=args.items_per_user if chosen == "auto" else None,
-        min_users=args.min_users,
-    )
+def reading(args: argparse.Namespace, chosen: str | Mechanism) -> dict[str, Any]:
+    """Return what select and count hand on alike: whose rows, by what, within which budget."""
+    return {
+        "user": args.user,
+        **planning(args, chosen),
+        "ledger": ledger(args),
+        "public_items": args.public_items,
+        "mechanism": chosen,
+        "engine": engine(args),
+        "nulls": args.nulls,
+        "types": types(args),
+        "seed": args.seed,
+        "insecure_test": args.insecure_test,
+        "progress": False if args.quiet else None,
+    }
 
 
 def add_input(parser: Parser) -> None:
@@ -365,7 +357,12 @@ def _write_files(table: Any, selection: Selection, args: argparse.Namespace) -> 
     def write_data(sink: BinaryIO) -> None:
         path = Path(args.output)
         write_table(_shown(table, args), sink, path, format_of(path, args.format))
-        certified.append(selection.written(path.name, digest(sink)))
+        certified.append(certified[-1].written(path.name, digest(sink)))
+
+    def write_prefixes(sink: BinaryIO) -> None:
+        path = Path(args.prefixes)
+        write_table(_shown(_prefixes(selection), args), sink, path, format_of(path))
+        certified.append(certified[-1].written(path.name, digest(sink), "prefixes"))
 
     def write_certificate(sink: BinaryIO) -> None:
         sink.write(certified[-1].to_json().encode() + b"\n")
@@ -377,13 +374,12 @@ def _write_files(table: Any, selection: Selection, args: argparse.Namespace) -> 
     writers: dict[Path, Writer] = {}
     if args.output:
         writers[Path(args.output)] = write_data
+    if getattr(args, "prefixes", None):
+        writers[Path(args.prefixes)] = write_prefixes
     if args.certificate:
         writers[Path(args.certificate)] = write_certificate
     if args.report:
         writers[Path(args.report)] = write_report
-    if getattr(args, "prefixes", None):
-        place, prefixes = Path(args.prefixes), _shown(_prefixes(selection), args)
-        writers[place] = lambda sink: write_table(prefixes, sink, place, format_of(place))
     write_files(writers, overwrite=args.force)
     return certified[-1]
 
