@@ -62,8 +62,11 @@ ALLOWED: dict[str, set[str]] = {
         "progress", "room", "select", "selection", "sorting", "sources", "text", "unwise",
         "validation",
     },
+    "checkpoint": {
+        "engines", "errors", "ledger", "plan", "privacy", "sources", "temporaries",
+    },
     "select": {
-        "engines", "errors", "known", "ledger", "levels", "mechanisms", "plan", "privacy",
+        "checkpoint", "engines", "errors", "known", "ledger", "levels", "mechanisms", "plan", "privacy",
         "progress", "room", "selection", "sorting", "sources", "text", "unwise", "validation",
     },
     "levels": {
@@ -337,7 +340,7 @@ class TestOneFilePerMechanism:
         core = sum(
             len(path.read_text("utf-8").splitlines()) for path in (ROOT / "privacy").glob("*.py")
         )
-        assert core <= 1_525
+        assert core <= 1_550
 
     def test_constants_and_types_have_one_home(self) -> None:
         defined = Counter(
