@@ -66,8 +66,9 @@ ALLOWED: dict[str, set[str]] = {
         "engines", "errors", "ledger", "plan", "privacy", "sources", "temporaries",
     },
     "select": {
-        "checkpoint", "engines", "errors", "known", "ledger", "levels", "mechanisms", "plan", "privacy",
-        "progress", "room", "selection", "sorting", "sources", "text", "unwise", "validation",
+        "checkpoint", "engines", "errors", "known", "ledger", "levels", "mechanisms", "plan",
+        "privacy", "progress", "room", "selection", "sorting", "sources", "text", "unwise",
+        "validation",
     },
     "levels": {
         "engines", "errors", "mechanisms", "plan", "privacy", "sorting", "sources", "text",

@@ -172,7 +172,8 @@ def test_a_killed_run_goes_on(tmp_path: Path) -> None:
     test = f"{flags} --seed 5 --insecure-test -o".split()
 
     def run(start: tuple[str, ...], *words: str) -> int:
-        return subprocess.run((*start, *words), cwd=tmp_path, capture_output=True).returncode
+        ran = subprocess.run((*start, *words), cwd=tmp_path, capture_output=True, check=False)
+        return ran.returncode
 
     saved = ("--checkpoint", "run")
     first = run((sys.executable, "-c", KILLED_AFTER_A_ROUND), *test, "resumed.csv", *saved)
