@@ -62,8 +62,8 @@ def check_positive(name: str, value: object) -> float:
 
 OURS: Final = (
     "user", "item", "epsilon", "delta", "rho", "budget", "ledger", "max_items", "items_per_user",
-    "public_items", "min_users", "mechanism", "engine", "memory_limit", "spill_folder", "hierarchy",
-    "nulls", "types", "seed", "insecure_test", "progress",
+    "public_items", "min_users", "mechanism", "engine", "memory_limit", "spill_folder",
+    "checkpoint", "hierarchy", "nulls", "types", "seed", "insecure_test", "progress",
 )  # fmt: skip
 
 _MEANT: Final = {

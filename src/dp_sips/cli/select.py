@@ -7,6 +7,7 @@ from typing import Any, BinaryIO, Final
 
 import pyarrow as pa
 
+from dp_sips.checkpoint import Checkpoint
 from dp_sips.cli.dialect import add_dialect, data, dialect
 from dp_sips.cli.dry_run import say_what_would_happen
 from dp_sips.cli.flags import add_mechanism, add_privacy, add_types, mechanism, types
@@ -77,6 +78,7 @@ def configure(parser: Parser) -> None:
     add_histogram(parser)
     add_output(parser)
     add_engine(parser)
+    _add_checkpoint(parser)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -93,6 +95,7 @@ def _select(args: argparse.Namespace) -> None:
     if args.dry_run:
         say_what_would_happen(args, _plan(args, chosen).explain())
         return
+    saved = Checkpoint(Path(args.checkpoint)) if args.checkpoint else None
     selection = select_partitions(
         data(args),
         user=args.user,
@@ -108,6 +111,7 @@ def _select(args: argparse.Namespace) -> None:
         min_users=args.min_users,
         mechanism=chosen,
         engine=engine(args),
+        checkpoint=saved,
         nulls=args.nulls,
         types=types(args),
         seed=args.seed,
@@ -115,8 +119,20 @@ def _select(args: argparse.Namespace) -> None:
         progress=False if args.quiet else None,
     )
     write_release("items", selection.items, selection, args)
+    if saved:
+        saved.done()
     if not args.quiet:
         say(summary(selection, args.output))
+
+
+def _add_checkpoint(parser: Parser) -> None:
+    group = parser.add_argument_group("long runs")
+    group.add_argument(
+        "--checkpoint",
+        metavar="DIR",
+        help="save the run after each round: if it is killed, the same command goes on from there; "
+        "holds the secret key, and is removed in the end",
+    )
 
 
 def _add_levels(parser: Parser) -> None:

@@ -43,6 +43,7 @@ class MemoryEngine(Engine):
     spill_folder: str | os.PathLike[str] | None = None
 
     takes_turns: ClassVar[bool] = True
+    saves_rounds: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.threads is not None:
