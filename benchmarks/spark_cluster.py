@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 import dp_sips
 
-_SECONDS = 60
+_SECONDS = 300
 
 
 @dataclass
@@ -63,7 +63,7 @@ class Cluster:
 
     def alive(self) -> int:
         """Return how many workers the master counts as alive."""
-        with urllib.request.urlopen(f"{self.page}/json/", timeout=5) as answer:  # noqa: S310
+        with urllib.request.urlopen(f"{self.page}/json/", timeout=60) as answer:  # noqa: S310
             return int(answer.read().count(b'"ALIVE"')) - 1  # the master is alive, too
 
     def kill(self, worker: int) -> None:

@@ -23,7 +23,7 @@ from typing import Any, Self
 
 from check_page import QUIET, PageError, chromium
 
-_SECONDS = 60.0
+_SECONDS = 300.0
 _READ, _WRITE = 3, 4
 """The file descriptors of the pipe, in the browser."""
 

@@ -33,7 +33,7 @@ QUIET = (
     "--hide-scrollbars",
     "--enable-logging=stderr",
 )
-_SECONDS = 120
+_SECONDS = 300
 
 
 class PageError(Exception):

@@ -182,7 +182,7 @@ def _wrong_leftovers(command: Command, number: int) -> list[str]:
 
 def _left_processes(mark: str) -> list[str]:
     """Return the processes that bear the mark, once they have had time to end."""
-    end = time.monotonic() + _PATIENCE / 4
+    end = time.monotonic() + _PATIENCE
     while (found := _marked(mark)) and time.monotonic() < end:
         time.sleep(0.02)
     return [f"a process lives on: {found}"] if found else []

@@ -82,11 +82,20 @@ class TestFlags:
 
 
 class TestSelect:
-    @pytest.mark.parametrize(
-        "name", ["mad", "mad2r", "dpsu", "policy-laplace", "gw", "matching", "single"]
-    )
-    def test_mechanisms_run(self, select: Any, name: str) -> None:
-        ran = select("--mechanism", name, "--json", "--quiet")
+    @pytest.mark.parametrize("name", ["mad", "mad2r", "dpsu", "policy-laplace", "gw"])
+    def test_mechanisms_with_targets_run(self, select: Any, name: str) -> None:
+        self.runs(name, select("--epsilon", "4", "--buffer", "8", *self.flags(name)))
+
+    @pytest.mark.parametrize("name", ["matching", "single"])
+    def test_other_mechanisms_run(self, select: Any, name: str) -> None:
+        self.runs(name, select("--epsilon", "4", *self.flags(name)))
+
+    @staticmethod
+    def flags(name: str) -> tuple[str, ...]:
+        return ("--mechanism", name, "--json", "--quiet")
+
+    @staticmethod
+    def runs(name: str, ran: Any) -> None:
         shown = json.loads(ran.out)
         assert ran.code == 0
         assert set(shown["items"]) <= {"jam", "rice", "tea"}

@@ -1,5 +1,6 @@
 """The benchmark of the largest data set: what it keeps, shows, sees of a process, and resumes."""
 
+import gc
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -42,6 +43,7 @@ def test_runs_are_read_as_they_were_written(tmp_path: Path) -> None:
 
 def test_files_without_names_are_seen() -> None:
     watching = import_module("watching")
+    gc.collect()  # what earlier tests left open is not to be closed in between
     before = watching.unnamed_files()
     with tempfile.TemporaryFile() as file, tempfile.NamedTemporaryFile() as named:
         for sink in (file, named):

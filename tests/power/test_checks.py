@@ -6,6 +6,7 @@ import pytest
 from tests.power.checks import CHECKS
 
 
+@pytest.mark.fresh
 @pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
 def test_the_product_holds(check: Callable[[], None]) -> None:
     check()

@@ -11,6 +11,7 @@ from tests.power.checks import CHECKS
 from tests.power.slips import SLIPS, Slip
 
 
+@pytest.mark.fresh
 @pytest.mark.parametrize("slip", SLIPS, ids=lambda slip: slip.what)
 def test_is_caught(slip: Slip) -> None:
     sound = function_at(slip.patch.where).__code__

@@ -464,6 +464,7 @@ class TestEnumeration:
             found = histories(items, evident(made), user=user, show=show)
             assert sum(found.values()) == pytest.approx(1, abs=1e-10)
 
+    @pytest.mark.fresh
     def test_is_what_the_mechanism_does(self) -> None:
         """One item of two users, 4,000 times: with the chance that was computed."""
         made = plan(Cumulative(rounds=3), rho=0.5, delta=0.05, max_items=1)
@@ -502,6 +503,7 @@ class TestNovelItems:
     With 4,500 users and δ = 5 % the standard error is 0.3 %: what exceeds δ by 2 % is caught.
     """
 
+    @pytest.mark.fresh
     @pytest.mark.parametrize("rounds", [2, 17])
     @pytest.mark.parametrize(
         ("items", "max_items"), [(1, 1), (1, 20), (5, 20), (20, 20), (60, 20), (100, 100)]

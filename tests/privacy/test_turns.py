@@ -208,6 +208,7 @@ class TestTurns:
         one = [users[n] for n in bounding.turns(key, blocks_of(users))]
         assert [shuffled[n] for n in bounding.turns(key, blocks_of(shuffled))] == one
 
+    @pytest.mark.fresh
     def test_every_order_of_three_comes_about_as_often(self) -> None:
         """Of 6,000 keys, each of six orders gets 1,000: within 8 deviations, a chance of 1e-14."""
         found = [tuple(bounding.turns(Key.fresh(), blocks_of([5, 6, 7]))) for _ in range(6000)]

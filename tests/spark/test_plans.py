@@ -108,7 +108,7 @@ def live_pages(context: Any) -> list[str]:
     places += ["jobs/", "stages/", "storage/", "environment/", "executors/", "SQL/"]
     found = []
     for place in places:
-        with urllib.request.urlopen(f"{context.uiWebUrl}/{place}", timeout=30) as answer:  # noqa: S310
+        with urllib.request.urlopen(f"{context.uiWebUrl}/{place}", timeout=300) as answer:  # noqa: S310
             found.append(answer.read().decode())
     return found
 

@@ -250,6 +250,7 @@ def found_items(made: Plan, users: int, items_per_user: int, runs: int, shared: 
     return released
 
 
+@pytest.mark.fresh
 class TestSimulation:
     """4,000 items each: the standard error is at most 0.8 %.
 

@@ -116,7 +116,7 @@ def test_a_failure_ends_all_threads(
     monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(type(failure)):
         write_synthetic_files(tmp_path, 3000, 0, 100, 2, progress=QUIET)
-    assert active_count() == threads
+    assert active_count() <= threads  # others may have ended meanwhile
     assert len(list(tmp_path.iterdir())) < 100
 
 

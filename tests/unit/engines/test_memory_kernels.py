@@ -167,7 +167,7 @@ class TestOrderItems:
             assert part.tolist() == (held[np.argsort(ranks)] if ordered else held).tolist()
 
     def test_one_user_with_very_many_items(self) -> None:
-        random = np.random.default_rng()
+        random = np.random.default_rng(1)
         items = random.permutation(200_000).astype(np.uint32)
         words = random.integers(0, 2**64 - 1, 200_000, dtype=np.uint64)
         held = items.copy()

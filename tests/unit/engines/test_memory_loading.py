@@ -28,7 +28,7 @@ def no_thread_is_left() -> Iterator[None]:
     before = ours()
     yield
     for thread in ours() - before:
-        thread.join(10)
+        thread.join(60)
         assert not thread.is_alive()
 
 
@@ -59,7 +59,7 @@ class TestAhead:
 
         reader = ahead(steps(), threading.Event(), depth=2)
         assert next(reader) == 0
-        assert full.wait(10)  # one taken, two waiting, one in the hand
+        assert full.wait(60)  # one taken, two waiting, one in the hand
         assert len(made) <= 5
         assert list(reader) == list(range(1, 100))
 
@@ -93,7 +93,7 @@ class TestAhead:
         stopped.set()
         assert list(reader) == []
         for thread in ours() - before:
-            thread.join(10)
+            thread.join(60)
         assert ours() == before
 
 
@@ -114,7 +114,7 @@ class TestInterrupted:
         with pytest.raises(type(error)) as held:
             select_partitions(endless, user="u", item="i", epsilon=1, delta=1e-6)
         for thread in ours() - before:
-            thread.join(10)
+            thread.join(60)
         assert ours() == before
         assert held.value is error
 
@@ -145,7 +145,7 @@ class TestEngine:
         select_partitions(
             {user: ["a", "b"] for user in range(50)}, rho=1, delta=0.01, engine=MemoryEngine(4)
         )
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while ours() - before and time.monotonic() < deadline:
             time.sleep(0.01)
         assert not ours() - before
@@ -158,7 +158,7 @@ class TestEngine:
         before = ours()
         with pytest.raises(InputError, match="floats"):
             select_partitions(pairs(), rho=1, delta=0.01, engine=MemoryEngine(4))
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while ours() - before and time.monotonic() < deadline:
             time.sleep(0.01)
         assert not ours() - before

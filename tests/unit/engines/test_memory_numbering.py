@@ -70,7 +70,7 @@ class TestTable:
         values = np.arange(distinct, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         words = np.stack([values, values >> np.uint64(7)], axis=1)[:, :width]
         table = Table(width, 99, workers)
-        cuts = np.unique(np.random.default_rng().integers(0, distinct, 12))
+        cuts = np.unique(np.random.default_rng(1).integers(0, distinct, 12))
         numbers = np.concatenate(
             [
                 table.number(np.ascontiguousarray(part))[0]
@@ -79,7 +79,7 @@ class TestTable:
             ]
         )
         assert len(np.unique(numbers)) == distinct
-        again = np.random.default_rng().integers(0, distinct, 300_000)
+        again = np.random.default_rng(1).integers(0, distinct, 300_000)
         found, firsts = table.number(np.ascontiguousarray(words[again]))
         assert (found == numbers[again]).all()
         assert not any(map(len, firsts))
@@ -90,7 +90,7 @@ class TestTable:
     def test_one_shard_numbers_in_order_of_appearance(self) -> None:
         with ThreadPoolExecutor(1) as pool:
             table = Table(1, 5, Workers(pool, 1))
-            values = np.random.default_rng().integers(0, 5000, 20_000, dtype=np.uint64)
+            values = np.random.default_rng(1).integers(0, 5000, 20_000, dtype=np.uint64)
             numbers, (firsts,) = table.number(values.reshape(-1, 1))
         assert numbers[firsts].tolist() == list(range(len(firsts)))
         assert firsts.tolist() == sorted(np.unique(values, return_index=True)[1].tolist())

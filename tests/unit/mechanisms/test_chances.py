@@ -45,6 +45,7 @@ def simulated(mechanism: Any, users: int, items_per_user: int, copies: int, **op
 class TestEvidence:
     OPTIONS: Any = {"rho": 0.5, "delta": 1e-6, "max_items": 10}  # noqa: RUF012
 
+    @pytest.mark.fresh
     @pytest.mark.parametrize("rounds", [1, 3, 17])
     @pytest.mark.parametrize("probability", [0.1, 0.5])
     def test_of_items_that_are_all_their_users_have(self, rounds: int, probability: float) -> None:
@@ -68,6 +69,7 @@ class TestEvidence:
         if rounds == 17:
             assert low > chance + 0.2  # dropping is what the mechanism is for
 
+    @pytest.mark.fresh
     def test_users_with_too_many_items(self) -> None:
         """One round: nothing is dropped before the only decision, and the chance is exact."""
         mechanism, copies, items = Cumulative(rounds=1), 1500, 15
@@ -157,6 +159,7 @@ def test_binomial(trials: int, chance: float) -> None:
     assert odds == pytest.approx(stats.binom.pmf(values, trials, chance), rel=1e-6, abs=1e-300)
 
 
+@pytest.mark.fresh
 @pytest.mark.parametrize("mechanism", [Mad(), Mad2R(), Mad2R(share=0.4)], ids=repr)
 @pytest.mark.parametrize("users", [18, 25, 60])
 def test_adaptive_rounds_of_users_with_one_item(mechanism: Mad, users: int) -> None:

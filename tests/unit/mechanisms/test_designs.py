@@ -192,7 +192,7 @@ class TestCascade:
 
         Hoeffding's bound of a miss is e^(−20) for each of 200 sums: a false alarm of 5e-7.
         """
-        random, n, error = np.random.default_rng(), 2000, 0.01
+        random, n, error = np.random.default_rng(1), 2000, 0.01
         chance = random.uniform(0.05, 0.95, n)
         shifted = chance * (1 + error * random.choice([-1, 1], n) * np.minimum(1, 1 / chance - 1))
         bound = 1.01 * error * math.sqrt(2 * n * 20) + 2 * n * error**2

@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -11,6 +12,8 @@ from scipy import stats
 from dp_sips.privacy.decide import decide
 from dp_sips.privacy.noise import Key, gaussian
 from dp_sips.privacy.weights import UNIT
+
+pytestmark = pytest.mark.fresh
 
 # The false-alarm rate of each of the few checks in this file.
 ALPHA = 1e-8

@@ -20,6 +20,8 @@ from dp_sips.privacy.decide import decide_with_laplace
 from dp_sips.privacy.noise import SAMPLER_ERROR, SAMPLER_TAIL, Key, laplace
 from dp_sips.privacy.threshold import laplace_threshold
 
+pytestmark = pytest.mark.fresh
+
 ALPHA = 1e-8
 SAMPLES = 300_000
 Floats = NDArray[np.float64]
