@@ -62,7 +62,7 @@ def test_every_engine_reads_the_same(
         {"user": "country", "item": "word", "nulls": "drop"},
         {"user": "country", "item": "day", "nulls": "drop"},
     ]
-    for options in (names if kind == "parquet" else names[:2]):
+    for options in names if kind == "parquet" else names[:2]:
         options |= QUICK
         found = engine.release(str(folder), **options)
         assert rows(found) == rows(reference.release(str(folder), **options))

@@ -85,7 +85,9 @@ def _find(address: str, *, any_suffix: bool) -> list[DataFile]:
         return [_checked(place.file(place.path), any_suffix=any_suffix)]
     if kind == FileType.Directory:
         return _some(place, (), f"no data files in the folder {place.label}")
-    if not glob.has_magic(place.path) or place.is_web:
+    if place.is_web:
+        raise InputError(f"no such file, or no connection: {place.label}")
+    if not glob.has_magic(place.path):
         raise InputError(f"no such file: {place.label}")
     parts = place.path.split("/")
     first = next(n for n, part in enumerate(parts) if glob.has_magic(part))
@@ -133,11 +135,11 @@ def _matches(parts: list[str], pattern: tuple[str, ...]) -> bool:
 
 def _place(address: str) -> _Place:
     """Find the file system of an address."""
-    label = shown_address(address)
+    label = shown_address(address).rstrip("/")
     scheme, authority, path, options = split_address(address)
     if scheme in _BY_ARROW:
         with _asking(label):
-            opened = _by_arrow(f"{_BY_ARROW[scheme]}://{authority}/{options}")
+            opened = _by_arrow(f"{_BY_ARROW[scheme]}://{authority}/{options}", label)
         if opened is not None:
             filesystem, root = opened
             return _Place(filesystem, f"{root.rstrip('/')}{path}".rstrip("/") or "/", label)
@@ -145,12 +147,17 @@ def _place(address: str) -> _Place:
         return _Place(*_by_fsspec(address, scheme, label), label)
 
 
-def _by_arrow(root: str) -> tuple[Any, str] | None:
+def _by_arrow(root: str, label: str) -> tuple[Any, str] | None:
     """Return Arrow's file system, or nothing where Arrow was built without it."""
     try:
         filesystem, path = FileSystem.from_uri(root)
     except pa.ArrowNotImplementedError:
         return None
+    except pa.ArrowInvalid:
+        raise InputError(
+            f"{label} is not an address that Arrow understands: check the options after the "
+            "question mark, and write a slash in credentials as %2F"
+        ) from None
     return filesystem, path
 
 
