@@ -141,12 +141,10 @@ def shown(error: BaseException) -> str:
 
 def test_folders_that_spark_itself_finds(spark: Any, tmp_path: Path) -> None:
     """As at s3://: Spark would infer from all paths that 7 and 07 are one number."""
-    for number, others in (("7", 0), ("07", 60), ("_", 999)):
-        (tmp_path / f"i={number}").mkdir()
-        rows = [(f"{user}",) for user in range(others, others + (60 if others < 999 else 1))]
-        pq.write_table(
-            pa.table({"u": [user for (user,) in rows]}), tmp_path / f"i={number}" / "0.parquet"
-        )
+    for number, users in (("7", range(60)), ("07", range(60, 120)), ("_", range(999, 1000))):
+        folder = tmp_path / f"i={number}"
+        folder.mkdir()
+        pq.write_table(pa.table({"u": [str(user) for user in users]}), folder / "0.parquet")
     frame = _read(spark, "parquet", [str(tmp_path)])
     assert frame.columns == ["u"]
     found = select_partitions(SparkFiles(frame, "logs"), engine="spark", seed=1, **NAMES, **TEST)
