@@ -1,8 +1,9 @@
 """A data file, on this machine or elsewhere: what it is called, and how its bytes are read."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import Any, Final
 
@@ -10,7 +11,7 @@ from pyarrow.fs import LocalFileSystem
 
 from dp_sips.sources.addresses import is_remote
 from dp_sips.sources.columns import Columns
-from dp_sips.sources.finding import find_any_files, find_files, kind_of
+from dp_sips.sources.finding import NUMBER, find_any_files, find_files, kind_of
 from dp_sips.sources.path_columns import raw_columns, without_values
 
 _PACKED: Final = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
@@ -24,6 +25,7 @@ class DataFile:
         place: Where it is in the file system.
         path: Its path, whose suffix tells its kind.
         label: What messages call it: without credentials, and without the values in its path.
+        number: Which of the files it is, by name, where the label does not tell.
         in_path: The columns in its path, with their values as they are written there.
         filesystem: That of this machine, or another.
     """
@@ -33,6 +35,7 @@ class DataFile:
     label: str
     in_path: Mapping[str, str] = field(default_factory=dict)
     filesystem: Any = field(default_factory=LocalFileSystem)
+    number: str = ""
 
     @classmethod
     def local(cls, path: Path) -> "DataFile":
@@ -41,7 +44,7 @@ class DataFile:
         return cls(str(path), path, without_values(str(path)), columns)
 
     def __str__(self) -> str:
-        return self.label
+        return self.label + self.number
 
     @property
     def kind(self) -> str | None:
@@ -62,7 +65,7 @@ class DataFile:
 
         If all of them are there, this is any one column: it has as many rows as the others.
         """
-        names = columns.pick([*known, *(n for n in self.in_path if n not in known)], self.label)
+        names = columns.pick([*known, *(n for n in self.in_path if n not in known)], str(self))
         return [name for name in names if name in known] or list(known[:1])
 
 
@@ -79,4 +82,12 @@ def find_data_files(
         from dp_sips.sources.remote import find_remote_files
 
         files += find_remote_files(remote, any_suffix=any_suffix)
-    return files
+    return list(_numbered(files))
+
+
+def _numbered(files: list[DataFile]) -> Iterator[DataFile]:
+    """Give files a number whose labels are those of others as well."""
+    times = Counter(file.label for file in files)
+    for place, file in enumerate(files, 1):
+        alone = times[file.label] == 1
+        yield file if alone else replace(file, number=f"{NUMBER}{place} of {len(files)})")

@@ -163,4 +163,5 @@ def _said(kind: pa.DataType) -> str:
 
 
 def _label(files: list[DataFile]) -> str:
-    return str(files[0]) if len(files) == 1 else f"{len(files)} files from {files[0]} on"
+    first = files[0].label
+    return first if len(files) == 1 else f"{len(files)} files from {first} on"

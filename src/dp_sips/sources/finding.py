@@ -22,6 +22,8 @@ KINDS = {
     ".feather": "ipc",
     ".ipc": "ipc",
 }
+NUMBER: Final = " (file "
+"""Begins what tells a file from others of the same label."""
 _COMPRESSIBLE = {"csv", "tsv", "json"}
 
 

@@ -152,6 +152,19 @@ def test_other_columns_in_other_paths(tmp_path: Path, read: Any) -> None:
     assert read(tmp_path).total() == 4
 
 
+def test_a_number_tells_which_file_it_is(tmp_path: Path, read: Any) -> None:
+    for day in "123":
+        put(tmp_path / f"day={day}", "jsonl")
+    (tmp_path / "day=2" / "0.jsonl").write_text('{"u": "1"}\n')
+    with pytest.raises(
+        InputError, match=r"day=…/0\.jsonl \(file 2 of 3\) has nulls \(so has a line without"
+    ):
+        read(tmp_path)
+    (tmp_path / "day=2" / "0.jsonl").write_text("[]\n")
+    with pytest.raises(InputError, match=r"day=…/0\.jsonl \(file 2 of 3\) cannot be read as JSON"):
+        read(tmp_path)
+
+
 def test_paths_in_messages() -> None:
     assert without_values("a=1/b/c=2/d=3.csv") == "a=…/b/c=…/d=3.csv"
     assert without_values("/a/b.csv") == "/a/b.csv"
