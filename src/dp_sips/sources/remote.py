@@ -1,7 +1,7 @@
 """Files of other file systems: S3, Google Cloud, Azure and HDFS by Arrow, all others by fsspec."""
 
 import glob
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -197,12 +197,12 @@ class _Handler(FSSpecHandler):  # type: ignore[misc]
         return self._open(path)
 
     def open_input_stream(self, path: str) -> pa.PythonFile:
-        """Open a file to read from its start."""
-        return self._open(path)
+        """Open a file to read from its start, which every web server can send."""
+        return self._open(path, **({"block_size": 0} if path.startswith(WEB) else {}))
 
-    def _open(self, path: str) -> pa.PythonFile:
+    def _open(self, path: str, **options: Any) -> pa.PythonFile:
         with _in_plain_words():
-            return pa.PythonFile(_Bytes(self.fs.open(path, mode="rb")), mode="r")
+            return pa.PythonFile(_Bytes(self.fs.open(path, mode="rb", **options)), mode="r")
 
 
 class _Bytes:
@@ -210,22 +210,34 @@ class _Bytes:
 
     def __init__(self, file: Any) -> None:
         self._file = file
-        self.seek = _plainly(file.seek)
-        self.tell = _plainly(file.tell)
-        self.read = _plainly(file.read)
-        self.close = _plainly(file.close)
+
+    def read(self, size: int = -1) -> bytes:
+        """Return that many bytes, or all that are left."""
+        with _in_plain_words():
+            found: bytes = self._file.read(size)
+            while found and len(found) < size and (more := self._file.read(size - len(found))):
+                found += more
+        return found
+
+    def seek(self, place: int, whence: int = 0) -> int:
+        """Go to a place."""
+        with _in_plain_words():
+            return int(self._file.seek(place, whence))
+
+    def tell(self) -> int:
+        """Return the place."""
+        with _in_plain_words():
+            return int(self._file.tell())
+
+    def close(self) -> None:
+        """Close the file."""
+        with _in_plain_words():
+            self._file.close()
 
     @property
     def closed(self) -> bool:
+        """Whether it is closed."""
         return bool(self._file.closed)
-
-
-def _plainly(method: Callable[..., Any]) -> Callable[..., Any]:
-    def call(*args: Any) -> Any:
-        with _in_plain_words():
-            return method(*args)
-
-    return call
 
 
 @contextmanager
@@ -235,6 +247,9 @@ def _in_plain_words() -> Iterator[None]:
         yield
     except MemoryError:
         raise
+    except ValueError:
+        # What fsspec raises where a server sends the whole file and not the part that is asked for.
+        raise PlainError("the server does not send parts of files: download it first") from None
     except Exception as error:  # noqa: BLE001 (each library of fsspec has its own)
         raise PlainError(reason(error, _FAILED)) from None
 

@@ -12,12 +12,18 @@ DATE = "2026-01-01T00:00:00.000Z"
 
 
 @contextmanager
-def serving(files: Mapping[str, bytes], *, bucket: str | None = None) -> Iterator[str]:
-    """Serve files by their paths; as keys of a bucket, if there is one. Yield host and port."""
+def serving(
+    files: Mapping[str, bytes], *, bucket: str | None = None, parts: bool = True
+) -> Iterator[str]:
+    """Serve files by their paths; as keys of a bucket, if there is one. Yield host and port.
+
+    Without `parts`, a file is sent as a whole, whatever was asked for.
+    """
 
     class Handler(_Files):
         held: ClassVar = dict(files)
         prefix: ClassVar = "" if bucket is None else f"{bucket}/"
+        sends_parts: ClassVar = parts
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -31,6 +37,7 @@ def serving(files: Mapping[str, bytes], *, bucket: str | None = None) -> Iterato
 class _Files(BaseHTTPRequestHandler):
     held: ClassVar[Mapping[str, bytes]]
     prefix: ClassVar[str]
+    sends_parts: ClassVar[bool]
 
     def do_HEAD(self) -> None:
         self._answer(with_body=False)
@@ -51,7 +58,7 @@ class _Files(BaseHTTPRequestHandler):
         if content is None or "forbidden" in name:
             self._send(404 if content is None else 403, b"")
             return
-        wanted = self.headers.get("Range")
+        wanted = self.headers.get("Range") if self.sends_parts else None
         if wanted is None:
             self._send(200, content, with_body=with_body)
             return
@@ -92,7 +99,8 @@ class _Files(BaseHTTPRequestHandler):
     ) -> None:
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
-        self.send_header("Accept-Ranges", "bytes")
+        if self.sends_parts:
+            self.send_header("Accept-Ranges", "bytes")
         self.send_header("Last-Modified", "Thu, 01 Jan 2026 00:00:00 GMT")
         if place:
             self.send_header("Content-Range", place)

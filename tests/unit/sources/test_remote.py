@@ -175,6 +175,20 @@ def test_what_to_install(monkeypatch: pytest.MonkeyPatch, read: Any) -> None:
         read("simplecache::https://example.org/a.csv")
 
 
+def test_a_web_server_that_sends_whole_files(read: Any) -> None:
+    """Enough for text of any size; Parquet begins at its end."""
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"u": range(2**20), "i": range(2**20)}), sink, use_dictionary=False)
+    big = {"a.csv": b"u,i\n" + b"1,a\n" * 2**21, "a.parquet": sink.getvalue()}
+    assert all(len(content) > 1 << 23 for content in big.values())
+    with serving(big, parts=False) as host:
+        assert read(f"http://{host}/a.csv") == Counter({("1", "a"): 2**21})
+        with pytest.raises(
+            InputError, match=r"a\.parquet cannot be read: the server does not send"
+        ):
+            read(f"http://{host}/a.parquet")
+
+
 def test_a_web_server_that_refuses(read: Any) -> None:
     with serving({"forbidden.csv": CSV}) as host, pytest.raises(InputError, match=r"cannot|no con"):
         read(f"http://{host}/forbidden.csv")
