@@ -357,6 +357,7 @@ class TestSurface:
             "Counts",
             "CsvFiles",
             "Cumulative",
+            "DiskFullError",
             "DpSipsError",
             "Dpsu",
             "FlatRule",
