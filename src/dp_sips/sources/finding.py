@@ -94,12 +94,16 @@ def _at_home(path: Path) -> Path:
 
 def _known(path: Path) -> Path:
     if kind_of(path) is None:
-        known = " ".join(KINDS)
-        raise InputError(
-            f"{path} has no suffix that tells its kind; known: {known}, and CSV, TSV and JSON "
-            f"lines with {' '.join(COMPRESSED)}"
-        )
+        raise InputError(no_kind(str(path)))
     return path
+
+
+def no_kind(label: str) -> str:
+    """Say which suffixes there are."""
+    return (
+        f"{label} has no suffix that tells its kind; known: {' '.join(KINDS)}, and CSV, TSV and "
+        f"JSON lines with {' '.join(COMPRESSED)}"
+    )
 
 
 def _in_folder(folder: Path) -> list[Path]:

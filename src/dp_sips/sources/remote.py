@@ -15,7 +15,7 @@ from pyarrow.fs import FileSelector, FileSystem, FileType, FSSpecHandler, PyFile
 from dp_sips.errors import InputError
 from dp_sips.sources.addresses import WEB, shown_address, split_address
 from dp_sips.sources.data_files import DataFile
-from dp_sips.sources.finding import COMPRESSED, KINDS, is_hidden, kind_of
+from dp_sips.sources.finding import KINDS, is_hidden, kind_of, no_kind
 from dp_sips.sources.path_columns import raw_columns, without_values
 from dp_sips.sources.reasons import PlainError, reason
 
@@ -52,7 +52,7 @@ class _Place:
     @property
     def is_web(self) -> bool:
         """Whether the path is an address itself."""
-        return self.path.startswith(tuple(f"{scheme}://" for scheme in WEB))
+        return _is_web(self.path)
 
     def parent(self, count: int) -> "_Place":
         """Return the place that many folders above."""
@@ -97,10 +97,7 @@ def _find(address: str, *, any_suffix: bool) -> list[DataFile]:
 
 def _checked(file: DataFile, *, any_suffix: bool) -> DataFile:
     if file.kind is None and not any_suffix:
-        raise InputError(
-            f"{file} has no suffix that tells its kind; known: {' '.join(KINDS)}, and CSV, TSV and "
-            f"JSON lines with {' '.join(COMPRESSED)}"
-        )
+        raise InputError(no_kind(str(file)))
     return file
 
 
@@ -189,6 +186,10 @@ def _needed(scheme: str, error: ImportError) -> str:
     return str(known) if known else f"it needs {error.name}: pip install {error.name}"
 
 
+def _is_web(path: str) -> bool:
+    return path.startswith(tuple(f"{scheme}://" for scheme in WEB))
+
+
 class _Handler(FSSpecHandler):  # type: ignore[misc]
     """Files by fsspec, whose errors say no more than what went wrong."""
 
@@ -198,7 +199,7 @@ class _Handler(FSSpecHandler):  # type: ignore[misc]
 
     def open_input_stream(self, path: str) -> pa.PythonFile:
         """Open a file to read from its start, which every web server can send."""
-        return self._open(path, **({"block_size": 0} if path.startswith(WEB) else {}))
+        return self._open(path, **({"block_size": 0} if _is_web(path) else {}))
 
     def _open(self, path: str, **options: Any) -> pa.PythonFile:
         with _in_plain_words():
