@@ -49,7 +49,7 @@ $(CORE): $(SOURCES)
 $(STAMP): $(SOURCES)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet --editable '.[pandas,polars,duckdb,spark,text,counts,plot]' --group test
+	$(BIN)/pip install --quiet --editable '.[pandas,polars,duckdb,spark,text,counts,plot,remote]' --group test
 	touch $(CORE) $@
 
 clean:

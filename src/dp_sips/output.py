@@ -6,18 +6,22 @@ them are complete. `check_output` refuses, before any data is read, what can be 
 
 import hashlib
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 import pyarrow as pa
 
 from dp_sips.errors import OutputError, UsageError
 from dp_sips.formats import format_of, without_formulas, write_table
 from dp_sips.temporaries import create, discard, temporary_path
+
+_ADDRESS: Final = re.compile(r"[A-Za-z][\w+.-]+:/+")
+"""How an address begins; a path with one slash less is what `Path` makes of it."""
 
 Writer = Callable[[BinaryIO], object]
 """Writes all of a file to what it is given."""
@@ -45,6 +49,7 @@ def check_output(
     path: str | os.PathLike[str], *, overwrite: bool = False, inputs: Iterable[Path] = ()
 ) -> None:
     """Reject a path that cannot be written, should not be replaced, or is one of the inputs."""
+    _check_local(path)
     place = Path(path)
     try:
         if place.exists() and any(place.samefile(given) for given in inputs):
@@ -61,6 +66,8 @@ def write_files(writers: Mapping[Path, Writer], *, overwrite: bool = True) -> No
     They are filled in the order given. If anything fails or interrupts, none of the paths has
     changed. Without `overwrite`, a file that has appeared in the meantime counts as a failure.
     """
+    for path in writers:
+        _check_local(path)
     files = [_File(path, _target(path), temporary_path(_target(path).parent)) for path in writers]
     try:
         for file in files:
@@ -180,6 +187,16 @@ def _rename_to_new(temporary: Path, target: Path) -> None:
     except OSError:  # a file system without links: an empty file claims the name
         target.open("xb").close()
         temporary.replace(target)
+
+
+def _check_local(path: str | os.PathLike[str]) -> None:
+    """Reject addresses: stores cannot promise that all of several files appear, or none."""
+    found = _ADDRESS.match(os.fspath(path))
+    if found is not None:
+        raise UsageError(
+            f"{found[0]}… cannot be written: name a file of this machine, and copy that with the "
+            "store's own tool"
+        )
 
 
 def _check_place(place: Path, *, overwrite: bool) -> None:

@@ -66,9 +66,10 @@ def select_partitions(
     """Release as many items as possible, without revealing whether any one user is in the data.
 
     Args:
-        data: Paths, globs or folders of Parquet, CSV, JSON lines or Arrow files; a pandas, Polars,
-            PyArrow, DuckDB or Spark table; any object with `__arrow_c_stream__`; a mapping or
-            iterable of (user, items) or (user, item); or a dict of columns.
+        data: Paths, globs, folders or addresses (s3://bucket/key) of Parquet, CSV, JSON lines or
+            Arrow files; a pandas, Polars, PyArrow, DuckDB or Spark table; any object with
+            `__arrow_c_stream__`; a mapping or iterable of (user, items) or (user, item); or a dict
+            of columns.
         user: The column that says whose row it is: a user is protected with all of their rows.
         item: The column, or columns, to publish the distinct values of; or the words of a column
             of texts, as `dp_sips.text.words("body")`.

@@ -103,6 +103,7 @@ HOMES = {
     "opendp": {"mechanisms/discrete.py"},
     "dp_accounting": {"privacy/events.py"},
     "matplotlib": {"plotting.py"},
+    "fsspec": {"sources/remote.py"},
 }  # fmt: skip
 
 

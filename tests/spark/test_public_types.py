@@ -5,9 +5,13 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from dp_sips import InputError, select_partitions
+from dp_sips.engines.spark.reading import _read
+from dp_sips.sources.spark_frames import SparkFiles
 
 NAMES: dict[str, Any] = {"user": "u", "item": "i"}
 TEST: dict[str, Any] = {
@@ -133,3 +137,18 @@ def test_broken_rows_are_not_shown(name: str, text: str, spark: Any, tmp_path: P
 def shown(error: BaseException) -> str:
     """Return all that Python shows of an error that nobody catches."""
     return "".join(traceback.format_exception(error))
+
+
+def test_folders_that_spark_itself_finds(spark: Any, tmp_path: Path) -> None:
+    """As at s3://: Spark would infer from all paths that 7 and 07 are one number."""
+    for number, users in (("7", range(60)), ("07", range(60, 120)), ("_", range(999, 1000))):
+        folder = tmp_path / f"i={number}"
+        folder.mkdir()
+        pq.write_table(pa.table({"u": [str(user) for user in users]}), folder / "0.parquet")
+    frame = _read(spark, "parquet", [str(tmp_path)])
+    assert frame.columns == ["u"]
+    found = select_partitions(SparkFiles(frame, "logs"), engine="spark", seed=1, **NAMES, **TEST)
+    assert found.items["i"].to_pylist() == ["07", "7"]
+    assert found.items.equals(
+        select_partitions(str(tmp_path), engine="memory", seed=1, **NAMES, **TEST).items
+    )

@@ -37,6 +37,7 @@ from dp_sips.plan import plan
 from dp_sips.select import select_partitions
 from dp_sips.selection import Selection
 from dp_sips.sources import open_source
+from dp_sips.sources.addresses import is_remote
 from dp_sips.sources.finding import find_any_files, find_files
 from dp_sips.text import TextItems, ngrams
 
@@ -191,7 +192,7 @@ def add_input(parser: Parser) -> None:
     group = parser.add_argument_group("data")
     group.add_argument(
         "input", nargs="*", metavar="INPUT", help="Parquet, CSV, JSON lines or Arrow: files, "
-        "folders or quoted globs; - for standard input"
+        "folders, quoted globs or addresses such as s3://bucket/key; - for standard input"
     )  # fmt: skip
     group.add_argument("--user", metavar="COLUMN", help="whose row it is: the one protected")
     group.add_argument(
@@ -309,7 +310,7 @@ def check_outputs(args: argparse.Namespace, *, columns: int, keys: str | None = 
     if args.json or not args.output:
         stdout()  # or say that it is closed
     places = [*args.input, *filter(None, [keys, args.public_items])]
-    local = [place for place in places if "://" not in place]  # s3:// is Spark's to find
+    local = [place for place in places if not is_remote(place)]
     find = find_any_files if dialect(args) else find_files
     read = find(local) if local else []
     named = {flag: getattr(args, name, None) for flag, name in _OUTPUTS.items()}

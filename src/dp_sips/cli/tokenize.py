@@ -10,6 +10,7 @@ from dp_sips.cli.signals import end_at_signals
 from dp_sips.cli.streams import say
 from dp_sips.errors import UsageError
 from dp_sips.output import check_output
+from dp_sips.sources.addresses import is_remote
 from dp_sips.sources.finding import find_any_files, find_files
 from dp_sips.text import ngrams
 from dp_sips.tokens import check_tokens_path, write_tokens
@@ -72,7 +73,8 @@ def run(args: argparse.Namespace) -> None:
 def _tokenize(args: argparse.Namespace) -> None:
     item = ngrams(args.text, args.ngrams, processes=args.processes)
     path = check_tokens_path(args.output)
-    read = (find_any_files if dialect(args) else find_files)(args.input)
+    local = [place for place in args.input if not is_remote(place)]
+    read = (find_any_files if dialect(args) else find_files)(local) if local else []
     check_output(path, overwrite=args.force, inputs=read)
     write_tokens(
         data(args),

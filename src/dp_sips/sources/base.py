@@ -13,6 +13,7 @@ from dp_sips.room import is_out_of_memory
 from dp_sips.sources.batches import exploded, in_pieces, plain_nulls, settle_nulls
 from dp_sips.sources.declared import as_declared
 from dp_sips.sources.intact import IntactCheck
+from dp_sips.sources.reasons import reason
 from dp_sips.sources.types import (
     batch_type,
     element,
@@ -234,19 +235,12 @@ def reading(label: str) -> Iterator[None]:
         raise
     except UnicodeError as error:
         raise InputError(f"{label} has text that is not UTF-8: convert it first") from error
-    except PermissionError as error:
-        raise InputError(f"{label} cannot be read: permission denied") from error
+    except PermissionError:
+        raise InputError(f"{label} cannot be read: permission denied") from None
     except (pa.ArrowException, OSError) as error:
         if is_out_of_memory(error):
             raise
-        raise InputError(f"{label} cannot be read: {_reason(error)}") from None
-
-
-def _reason(error: Exception) -> str:
-    """Say what went wrong without Arrow's words."""
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    return f"it is damaged, or not what it seems ({type(error).__name__})"
+        raise InputError(f"{label} cannot be read: {reason(error)}") from None
 
 
 def single_use(stream: Iterable[pa.RecordBatch], label: str) -> Callable[[], Any]:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dp_sips.errors import InputError
-from dp_sips.sources.finding import kind_of
+from dp_sips.sources.finding import NUMBER, kind_of
 from dp_sips.sources.flat import as_arrow, flat
 from dp_sips.sources.types import is_list
 
@@ -78,7 +78,7 @@ def _null_message(name: str, label: str, *, user: bool) -> str:
 
 def _missing(label: str) -> str:
     """Say what else is null in a file without a header: a wrong name shows in no other way."""
-    is_json = kind_of(Path(label)) == "json"
+    is_json = kind_of(Path(label.partition(NUMBER)[0])) == "json"
     return " (so has a line without that field: is the name right?)" if is_json else ""
 
 

@@ -4,7 +4,7 @@ import codecs
 import os
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from pathlib import Path
+from pathlib import PurePath
 from typing import Final
 
 from dp_sips.errors import UsageError
@@ -44,7 +44,7 @@ class Dialect:
         """Whether Arrow can read the bytes as they are."""
         return self.codec == _UTF8
 
-    def separator(self, path: Path) -> str:
+    def separator(self, path: PurePath) -> str:
         """Return what stands between the fields of this file."""
         if self.delimiter is not None:
             return self.delimiter

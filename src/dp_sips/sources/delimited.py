@@ -5,7 +5,6 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -14,6 +13,7 @@ import pyarrow.csv as pacsv
 from dp_sips.errors import InputError
 from dp_sips.sources.columns import Columns
 from dp_sips.sources.csv_files import Dialect
+from dp_sips.sources.data_files import DataFile
 from dp_sips.sources.headers import FileHeader
 from dp_sips.sources.utf8 import not_utf8
 
@@ -21,32 +21,34 @@ BLOCK = 1 << 22
 _NOT_UTF8: Final = re.compile(r"In CSV column #(\d+): .*UTF8", re.DOTALL)
 
 
-def read_header(path: Path, columns: Columns, dialect: Dialect) -> FileHeader:
+def read_header(file: DataFile, columns: Columns, dialect: Dialect) -> FileHeader:
     """Read the header, or count the columns of the first row where there is none."""
-    with _plainly(path, dialect):
-        header = _header(path, dialect)
+    with _plainly(file, dialect):
+        header = _header(file, dialect)
     if len(header) == 1 and dialect.delimiter is None and (other := _other_delimiter(header[0])):
         raise InputError(
-            f"the columns of {path} seem to be separated by {other!r}: .csv files have commas, "
+            f"the columns of {file} seem to be separated by {other!r}: .csv files have commas, "
             f".tsv files have tabs; say delimiter={other!r} of dp_sips.CsvFiles "
             f"(--delimiter '{other}')"
         )
-    names = columns.pick(header, str(path))
+    names = file.pick(columns, header)
     schema = pa.schema([(name, pa.string()) for name in names])
-    return FileHeader(schema, lambda: _read(path, header, schema, dialect))
+    return FileHeader(schema, lambda: _read(file, header, schema, dialect))
 
 
 def _read(
-    path: Path, header: list[str], schema: pa.Schema, dialect: Dialect
+    file: DataFile, header: list[str], schema: pa.Schema, dialect: Dialect
 ) -> Iterator[pa.RecordBatch]:
     """Read all rows; the last one must be the one that was put there."""
     mark = f"{time.time_ns():x}"
-    end = dialect.separator(path).join(mark if name == schema.names[0] else "" for name in header)
+    end = dialect.separator(file.path).join(
+        mark if name == schema.names[0] else "" for name in header
+    )
     last = None
     with (
-        _plainly(path, dialect, header),
-        _WithEnd(_stream(path, dialect), f"\n{end}\n".encode()) as stream,
-        _open(path, stream, dialect, schema, header) as reader,
+        _plainly(file, dialect, header),
+        _WithEnd(_stream(file, dialect), f"\n{end}\n".encode()) as stream,
+        _open(file, stream, dialect, schema, header) as reader,
     ):
         for batch in reader:
             if batch.num_rows:
@@ -54,7 +56,7 @@ def _read(
                     yield last
                 last = batch
     if last is None or last.column(0)[-1].as_py() != mark:
-        raise InputError(f"{path} ends inside of quotes: is a quote left open?")
+        raise InputError(f"{file} ends inside of quotes: is a quote left open?")
     yield last.slice(0, last.num_rows - 1)
 
 
@@ -77,23 +79,23 @@ class _WithEnd(io.RawIOBase):
         return found
 
 
-def _header(path: Path, dialect: Dialect) -> list[str]:
+def _header(file: DataFile, dialect: Dialect) -> list[str]:
     """Return the names in the first row, or numbers for its fields; Arrow reads no further."""
-    with _stream(path, dialect) as stream:
+    with _stream(file, dialect) as stream:
         first = pa.BufferReader(stream.read(BLOCK) + b"\n")
-    names: list[str] = _open(path, first, dialect).schema.names
+    names: list[str] = _open(file, first, dialect).schema.names
     return names if dialect.header else dialect.names(len(names))
 
 
-def _stream(path: Path, dialect: Dialect) -> Any:
-    stream = pa.input_stream(str(path), compression="detect")
+def _stream(file: DataFile, dialect: Dialect) -> Any:
+    stream = file.stream()
     if dialect.is_utf8:
         return stream
     return pa.transcoding_input_stream(stream, dialect.encoding, "utf-8")
 
 
 def _open(
-    path: Path,
+    file: DataFile,
     stream: Any,
     dialect: Dialect,
     schema: pa.Schema | None = None,
@@ -107,7 +109,7 @@ def _open(
             block_size=BLOCK, autogenerate_column_names=not (dialect.header or header), **names
         ),
         parse_options=pacsv.ParseOptions(
-            delimiter=dialect.separator(path), newlines_in_values=True
+            delimiter=dialect.separator(file.path), newlines_in_values=True
         ),
         convert_options=pacsv.ConvertOptions(
             include_columns=schema.names if schema else [],
@@ -125,29 +127,29 @@ def _other_delimiter(header: str) -> str | None:
 
 
 @contextmanager
-def _plainly(path: Path, dialect: Dialect, header: Sequence[str] = ()) -> Iterator[None]:
+def _plainly(file: DataFile, dialect: Dialect, header: Sequence[str] = ()) -> Iterator[None]:
     """Say what Arrow says, without the value or the row that it shows."""
     try:
         yield
     except UnicodeError:
         raise InputError(
-            f"{path} has text that is not {dialect.encoding}: name its encoding, as "
+            f"{file} has text that is not {dialect.encoding}: name its encoding, as "
             "--encoding latin-1, or convert it first"
         ) from None
     except pa.ArrowInvalid as error:
-        raise InputError(_said(path, dialect, header, str(error))) from None
+        raise InputError(_said(file, dialect, header, str(error))) from None
 
 
-def _said(path: Path, dialect: Dialect, header: Sequence[str], message: str) -> str:
+def _said(file: DataFile, dialect: Dialect, header: Sequence[str], message: str) -> str:
     if "straddl" in message:
-        return f"{path} has a row of more than {BLOCK >> 20} MB: is a quote left open?"
+        return f"{file} has a row of more than {BLOCK >> 20} MB: is a quote left open?"
     if found := _NOT_UTF8.match(message):
         column = header[int(found[1])]
-        return f"{not_utf8(column, str(path))}, or name its encoding, as --encoding latin-1"
+        return f"{not_utf8(column, str(file))}, or name its encoding, as --encoding latin-1"
     mark = {"\t": "a tab", ",": "a comma"}
-    separator = dialect.separator(path)
+    separator = dialect.separator(file.path)
     return (
-        f"{path} cannot be read: a row has more or fewer fields than the "
+        f"{file} cannot be read: a row has more or fewer fields than the "
         f"{'header' if dialect.header else 'first'}; is the delimiter "
         f"{mark.get(separator, repr(separator))}?"
     )

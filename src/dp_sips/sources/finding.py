@@ -3,10 +3,11 @@
 import glob
 import os
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Final, NoReturn
 
 from dp_sips.errors import InputError, UsageError, did_you_mean
+from dp_sips.sources.addresses import is_remote, local_path, shown_address
 
 COMPRESSED = (".gz", ".bz2", ".zst")
 KINDS = {
@@ -21,19 +22,26 @@ KINDS = {
     ".feather": "ipc",
     ".ipc": "ipc",
 }
+NUMBER: Final = " (file "
+"""Begins what tells a file from others of the same label."""
 _COMPRESSIBLE = {"csv", "tsv", "json"}
 
 
 _LONGEST_PATH: Final = 4096
 
 
-def kind_of(path: Path) -> str | None:
+def kind_of(path: PurePath) -> str | None:
     """Return the kind of file that the suffix tells, or `None`."""
     suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
     if suffixes and suffixes[-1] in COMPRESSED:
         kind = KINDS.get(suffixes[0]) if len(suffixes) > 1 else None
         return kind if kind in _COMPRESSIBLE else None
     return KINDS.get(suffixes[-1]) if suffixes else None
+
+
+def is_hidden(name: str) -> bool:
+    """Whether a name is some writer's own: it begins with a dot or, if no column, an underscore."""
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
 def find_files(places: Iterable[str | os.PathLike[str]]) -> list[Path]:
@@ -64,9 +72,9 @@ def _expand(place: str, named: Callable[[Path], Path]) -> Iterator[Path]:
         raise UsageError(f"a path must be text, got {place!r}")
     if not place:
         raise UsageError("a path is empty: name a file, or '.' for this folder")
-    if "://" in place:
-        raise InputError(f"{place} is not a local path: pass pyarrow.dataset.dataset({place!r})")
-    path = _at_home(Path(place))
+    if is_remote(place):
+        raise InputError(f"{shown_address(place)} is not on this machine: copy it here first")
+    path = _at_home(Path(local_path(place)))
     if path.is_dir():
         yield from _in_folder(path)
     elif path.exists():
@@ -86,12 +94,16 @@ def _at_home(path: Path) -> Path:
 
 def _known(path: Path) -> Path:
     if kind_of(path) is None:
-        known = " ".join(KINDS)
-        raise InputError(
-            f"{path} has no suffix that tells its kind; known: {known}, and CSV, TSV and JSON "
-            f"lines with {' '.join(COMPRESSED)}"
-        )
+        raise InputError(no_kind(str(path)))
     return path
+
+
+def no_kind(label: str) -> str:
+    """Say which suffixes there are."""
+    return (
+        f"{label} has no suffix that tells its kind; known: {' '.join(KINDS)}, and CSV, TSV and "
+        f"JSON lines with {' '.join(COMPRESSED)}"
+    )
 
 
 def _in_folder(folder: Path) -> list[Path]:
@@ -102,10 +114,10 @@ def _in_folder(folder: Path) -> list[Path]:
 
 
 def _data_files(folder: Path) -> Iterator[Path]:
-    """Walk a folder; what begins with a dot or an underscore is some writer's own."""
+    """Walk a folder, without what is some writer's own."""
     for root, folders, names in os.walk(folder, onerror=_raise):
-        folders[:] = [name for name in folders if not name.startswith((".", "_"))]
-        paths = (Path(root, name) for name in names if not name.startswith((".", "_")))
+        folders[:] = [name for name in folders if not is_hidden(name)]
+        paths = (Path(root, name) for name in names if not is_hidden(name))
         yield from (path for path in paths if kind_of(path))
 
 
@@ -130,7 +142,7 @@ def _private(match: Path, pattern: Path) -> bool:
     """Whether a wildcard, not the caller's own letters, found a name that folders leave out."""
     if any(part.startswith("_") for part in pattern.parts if glob.has_magic(part)):
         return False
-    return any(part.startswith("_") for part in match.parts if part not in pattern.parts)
+    return any(is_hidden(part) for part in match.parts if part not in pattern.parts)
 
 
 def _missing(path: Path) -> str:
@@ -143,7 +155,12 @@ def _missing(path: Path) -> str:
     if not folder.is_dir():
         return f"no such file: {path} (there is no folder {folder})"
     try:
-        names = sorted(path.name for path in folder.iterdir() if path.name[0] not in "._")
+        # A name with = may hold a value of the data.
+        names = sorted(
+            path.name
+            for path in folder.iterdir()
+            if not is_hidden(path.name) and "=" not in path.name
+        )
     except OSError:
         return f"no such file: {path}"
     return f"no such file: {path}; {did_you_mean(path.name, names)}"

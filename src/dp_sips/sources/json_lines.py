@@ -7,10 +7,9 @@ depends on the lines beside it, changes nothing but the time.
 
 import io
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ import pyarrow.json as pajson
 
 from dp_sips.errors import InputError
 from dp_sips.sources.columns import Columns
+from dp_sips.sources.data_files import DataFile
 from dp_sips.sources.headers import FileHeader
 from dp_sips.sources.nesting import check_nesting
 from dp_sips.sources.types import is_list
@@ -31,34 +31,41 @@ _KINDS: Final = (pa.string(), pa.int64(), pa.bool_())
 _EXPECTED: Final = 'expected one object per line, like {"user": 1, "item": "a"}'
 
 
-def read_header(path: Path, columns: Columns) -> FileHeader:
+def read_header(file: DataFile, columns: Columns) -> FileHeader:
     """Return the fields that the caller names: a file of JSON lines has no header."""
-    schema = schema_of(columns, str(path))
-    return FileHeader(schema, lambda: _read(path, schema, lists=columns.lists))
+    schema = schema_of(columns, str(file), file.in_path)
+    return FileHeader(schema, lambda: _read(file, schema, list_column(columns)))
 
 
-def schema_of(columns: Columns, label: str) -> pa.Schema:
-    """Return the named fields, as columns without a type."""
+def schema_of(columns: Columns, label: str, in_path: Container[str] = ()) -> pa.Schema:
+    """Return the named fields that are not in the path, as columns without a type."""
     named = (columns.user, *columns.items)
     names = columns.pick([name for name in named if name is not None], label)
-    return pa.schema([(name, ANY_KIND) for name in names])
+    inside = [name for name in names if name not in in_path]
+    # A field that no line has: it has as many rows as the others.
+    return pa.schema([(name, ANY_KIND) for name in inside or [""]])
 
 
-def _read(path: Path, schema: pa.Schema, *, lists: bool) -> Iterator[pa.RecordBatch]:
-    parser = Parser(schema, str(path), lists=lists)
-    return map(parser, _blocks(path))
+def list_column(columns: Columns) -> str | None:
+    """Return the field whose value may be a list of items."""
+    return columns.items[0] if columns.items and columns.lists else None
 
 
-def _blocks(path: Path) -> Iterator[bytes]:
+def _read(file: DataFile, schema: pa.Schema, lists: str | None) -> Iterator[pa.RecordBatch]:
+    parser = Parser(schema, str(file), lists)
+    return map(parser, _blocks(file))
+
+
+def _blocks(file: DataFile) -> Iterator[bytes]:
     """Yield whole lines, a block at a time."""
-    with pa.input_stream(str(path), compression="detect") as stream:
+    with file.stream() as stream:
         rest = b""
         while head := stream.read(BLOCK):
             whole, newline, begun = (rest + head).rpartition(b"\n")
             if len(begun) > BLOCK:
                 size = BLOCK >> 20
                 raise InputError(
-                    f"{path} has a line of more than {size} MB: spread the user's items over "
+                    f"{file} has a line of more than {size} MB: spread the user's items over "
                     "several lines"
                 )
             if newline:
@@ -73,19 +80,22 @@ class Lines:
 
     schema: pa.Schema
     label: str
-    lists: bool
+    lists: str | None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Stream the needed fields."""
-        parser = Parser(self.schema, self.label, lists=self.lists)
+        parser = Parser(self.schema, self.label, self.lists)
         for batch in batches:
             yield parser(b"\n".join(batch.column(0).cast(pa.large_binary()).to_pylist()))
 
 
 class Parser:
-    """Turns blocks of lines into batches; remembers which kinds the last block had."""
+    """Turns blocks of lines into batches; remembers which kinds the last block had.
 
-    def __init__(self, schema: pa.Schema, label: str, *, lists: bool) -> None:
+    `lists` is the field whose value may be a list of items.
+    """
+
+    def __init__(self, schema: pa.Schema, label: str, lists: str | None) -> None:
         self._schema = schema
         self._label = label
         self._lists = lists
@@ -107,9 +117,10 @@ class Parser:
             self._guess = None
             return None
         columns = [table[name].combine_chunks() for name in self._schema.names]
-        if any(is_list(column.type) for column in columns[: 1 if self._lists else None]):
+        pairs = list(zip(columns, self._schema.names, strict=True))
+        if any(is_list(column.type) and name != self._lists for column, name in pairs):
             return None
-        return [self._encoded(*pair) for pair in zip(columns, self._schema.names, strict=True)]
+        return [self._encoded(*pair) for pair in pairs]
 
     def _guessed(self, block: bytes) -> pa.Schema:
         """Guess the kinds by the first lines; a wrong guess costs time, and nothing else."""
@@ -132,9 +143,9 @@ class Parser:
         rows = list(self._objects(block))
         return [
             encode_items(
-                [row.get(name) for row in rows], name, self._label, lists=self._lists and place > 0
+                [row.get(name) for row in rows], name, self._label, lists=name == self._lists
             )
-            for place, name in enumerate(self._schema.names)
+            for name in self._schema.names
         ]
 
     def _objects(self, block: bytes) -> Iterator[dict[str, Any]]:

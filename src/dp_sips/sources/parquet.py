@@ -1,7 +1,6 @@
 """Parquet files. They are read, not mapped into memory: docs/decisions/007-no-memory-map.md."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -9,6 +8,7 @@ import pyarrow.types as kinds
 
 from dp_sips.sources.batches import ROWS
 from dp_sips.sources.columns import Columns
+from dp_sips.sources.data_files import DataFile
 from dp_sips.sources.headers import FileHeader
 from dp_sips.sources.types import element
 
@@ -17,11 +17,11 @@ _BATCH_BYTES = 1 << 25
 """Of long texts, fewer rows make a batch."""
 
 
-def read_header(path: Path, columns: Columns) -> FileHeader:
+def read_header(data: DataFile, columns: Columns) -> FileHeader:
     """Read the footer."""
-    with pq.ParquetFile(path) as file:
+    with data.open() as raw, pq.ParquetFile(raw) as file:
         whole = file.schema_arrow
-        names = columns.pick(whole.names, str(path))
+        names = data.pick(columns, whole.names)
         schema = pa.schema([whole.field(name) for name in names])
         texts = _encoded_texts(file, schema)
         rows = file.metadata.num_rows
@@ -29,12 +29,15 @@ def read_header(path: Path, columns: Columns) -> FileHeader:
 
     def read() -> Iterator[pa.RecordBatch]:
         # Dictionary pages stay dictionaries: text is then hashed once per page, not once per row.
-        with pq.ParquetFile(
-            path,
-            pre_buffer=True,
-            read_dictionary=texts,
-            page_checksum_verification=True,
-        ) as file:
+        with (
+            data.open() as raw,
+            pq.ParquetFile(
+                raw,
+                pre_buffer=True,
+                read_dictionary=texts,
+                page_checksum_verification=True,
+            ) as file,
+        ):
             for batch in file.iter_batches(batch_rows, columns=names):
                 yield batch.select(names)
 

@@ -1,18 +1,20 @@
 """Spark data frames. This module is imported only when the caller passes one."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import ArrayType, LongType, StructField, StructType
 
 from dp_sips.errors import InputError
 from dp_sips.sources import json_lines
-from dp_sips.sources.base import Feed, Part
+from dp_sips.sources.base import Feed, Part, Unpack
 from dp_sips.sources.columns import Columns
+from dp_sips.sources.path_columns import KIND, PathColumns
+from dp_sips.sources.spark_paths import path_values
 from dp_sips.sources.types import typed_table
 
 _LABEL = "the Spark data frame"
@@ -48,21 +50,60 @@ def open_frame(data: Any, columns: Columns) -> Feed:
 
 def open_files(files: SparkFiles, columns: Columns) -> Feed:
     """Take the needed columns of files."""
+    known = () if files.lines else files.frame.columns
+    needed = [name for name in (columns.user, *columns.items) if name and name not in known]
+    in_paths = path_values(files.frame, needed) if needed else {}
     if files.lines:
-        return _lines_feed(files, columns)
+        return _lines_feed(files, columns, in_paths)
+    if in_paths:
+        return _paths_feed(files, columns, in_paths)
     return _feed(_needed(files.frame, columns, files.label), files.label, typed_table)
 
 
-def _lines_feed(files: SparkFiles, columns: Columns) -> Feed:
-    schema = json_lines.schema_of(columns, files.label)
-    unpack = json_lines.Lines(schema, files.label, lists=columns.lists)
-    part = Part(files.label, lambda: unpack(_batches(files.frame)))
-    return Feed(files.label, schema, (part,), typed_table, frame=files.frame, unpack=unpack)
+def _lines_feed(files: SparkFiles, columns: Columns, in_paths: Mapping[str, Column]) -> Feed:
+    inside = json_lines.schema_of(columns, files.label, in_paths)
+    lines = json_lines.Lines(inside, files.label, json_lines.list_column(columns))
+    if not in_paths:
+        return _unpacked_feed(files.label, files.frame, inside, lines)
+    frame = files.frame.select("value", *in_paths.values())
+    schema = _with_paths(inside, columns, in_paths, files.label)
+    unpack = PathColumns((), tuple(in_paths), tuple(schema.names), lines)
+    return _unpacked_feed(files.label, frame, schema, unpack)
+
+
+def _paths_feed(files: SparkFiles, columns: Columns, in_paths: Mapping[str, Column]) -> Feed:
+    known = files.frame.columns
+    names = columns.pick([*known, *in_paths], files.label)
+    inside = [name for name in names if name in known]
+    own = _arrow_schema(_selected(files.frame, inside), files.label)
+    schema = _with_paths(own, columns, in_paths, files.label)
+    unpack = PathColumns(tuple(inside), tuple(in_paths), tuple(names))
+    frame = _selected(files.frame, inside, in_paths.values())
+    return _unpacked_feed(files.label, frame, schema, unpack)
+
+
+def _with_paths(
+    inside: pa.Schema, columns: Columns, in_paths: Iterable[str], label: str
+) -> pa.Schema:
+    """Return the needed columns: those that the files have, and those in their paths."""
+    names = columns.pick([*inside.names, *in_paths], label)
+    return pa.schema(
+        [inside.field(name) if name in inside.names else (name, KIND) for name in names]
+    )
+
+
+def _unpacked_feed(label: str, frame: DataFrame, schema: pa.Schema, unpack: Unpack) -> Feed:
+    part = Part(label, lambda: unpack(_batches(frame)))
+    plain = frame.toDF(*map(str, range(len(frame.columns))))
+    return Feed(label, schema, (part,), typed_table, frame=plain, unpack=unpack)
 
 
 def _needed(frame: DataFrame, columns: Columns, label: str) -> DataFrame:
-    names = columns.pick(frame.columns, label)
-    return frame.select(*(f"`{name.replace('`', '``')}`" for name in names))
+    return _selected(frame, columns.pick(frame.columns, label))
+
+
+def _selected(frame: DataFrame, names: Sequence[str], others: Iterable[Column] = ()) -> DataFrame:
+    return frame.select(*(f"`{name.replace('`', '``')}`" for name in names), *others)
 
 
 def _feed(needed: DataFrame, label: str, restore: Any) -> Feed:

@@ -69,11 +69,6 @@ def test_files_list_their_columns(name: str, tmp_path: Path) -> None:
         open_source(path, user=None, item="i")
 
 
-def test_urls_go_through_a_dataset(read: Any) -> None:
-    with pytest.raises(InputError, match=r"pyarrow\.dataset"):
-        read("s3://bucket/a.parquet")
-
-
 def write_ipc(table: pa.Table, path: Path) -> None:
     with pa.ipc.new_file(path, table.schema) as writer:
         writer.write_table(table, max_chunksize=1000)

@@ -13,9 +13,11 @@ from dp_sips.engines.encoding import plain_type
 from dp_sips.engines.spark.session import JAVA_ERRORS, condition, find_session
 from dp_sips.engines.spark.wire import payloads_of, to_ipc
 from dp_sips.errors import InputError, UsageError
+from dp_sips.sources.addresses import is_remote, shown_address
 from dp_sips.sources.base import Feed, Keep, Part, Source, Unpack
 from dp_sips.sources.csv_files import CsvFiles, Dialect
 from dp_sips.sources.finding import find_any_files, find_files, kind_of
+from dp_sips.sources.path_columns import without_values
 from dp_sips.sources.spark_frames import SparkFiles
 
 _BATCH_SIZE: Final = 1 << 18
@@ -61,7 +63,8 @@ def read_files(data: Any, start: Callable[[], SparkSession]) -> Any:
 def _as_spark_files(
     paths: list[str], read: Callable[[], DataFrame], *, lines: bool = False
 ) -> SparkFiles:
-    label = paths[0] if len(paths) == 1 else f"{len(paths)} files from {paths[0]} on"
+    first = shown_address(paths[0]) if is_remote(paths[0]) else without_values(paths[0])
+    label = first if len(paths) == 1 else f"{len(paths)} files from {first} on"
     try:
         return SparkFiles(read(), label, lines)
     except JAVA_ERRORS as error:
@@ -72,21 +75,22 @@ def _find_paths(
     paths: Sequence[str | os.PathLike[str]],
     find: Callable[[list[str | os.PathLike[str]]], list[Path]],
 ) -> list[str]:
-    remote = [str(path) for path in paths if "://" in str(path)]
-    local = [path for path in paths if "://" not in str(path)]
+    remote = [str(path) for path in paths if is_remote(path)]
+    local = [path for path in paths if not is_remote(path)]
     return remote + ([str(path.absolute()) for path in find(local)] if local else [])
 
 
 def _read(spark: SparkSession, kind: str | None, paths: list[str]) -> DataFrame:
     """Read by the rules of the memory engine: CSV is text, and an empty field of it is null.
 
-    Of JSON, Spark would infer types from all rows: workers read its lines as other engines do.
+    Of JSON, Spark would infer types from all rows: workers read its lines as other engines do. Of
+    columns in paths, it would infer them from all paths: a recursive look-up leaves them alone.
     """
     if kind == "json":
-        return spark.read.text(paths, lineSep="\n")
+        return spark.read.text(paths, lineSep="\n", recursiveFileLookup=True)
     if kind in ("csv", "tsv"):
         return _read_csv(spark, paths, Dialect(delimiter="\t" if kind == "tsv" else ","))
-    return spark.read.parquet(*paths)
+    return spark.read.parquet(*paths, recursiveFileLookup=True)
 
 
 def _charset(dialect: Dialect) -> str:
@@ -109,6 +113,7 @@ def _read_csv(spark: SparkSession, paths: list[str], dialect: Dialect) -> DataFr
         mode="FAILFAST",
         multiLine=True,
         escape='"',
+        recursiveFileLookup=True,
     )
     return frame if dialect.header else frame.toDF(*dialect.names(len(frame.columns)))
 
