@@ -15,7 +15,7 @@ from dp_sips.engines.memory import folds, kernels, settling
 from dp_sips.engines.memory.allocator import give_memory_back
 from dp_sips.engines.memory.counting import KeyCounter, places_of
 from dp_sips.engines.memory.loading import UserSets, begins_of, close_gaps, cuts
-from dp_sips.engines.memory.matching import Items, Seating, Sets, settle
+from dp_sips.engines.memory.matching import Items, Seating, Sets, Votes, settle
 from dp_sips.engines.memory.min_users import NO_TABLE, Givers
 from dp_sips.engines.memory.numbering import Column
 from dp_sips.engines.memory.weighing import add_split, counted, pieces
@@ -74,6 +74,7 @@ class MemoryContributions(Contributions):
         self._ordered_above = self._longest  # the items of larger sets are in bounding order
         self._gone = np.zeros(items.size(), dtype=np.bool_)
         self._released = np.zeros(items.size(), dtype=np.bool_)
+        self._votes: Votes | None = None  # a look and a round may ask for the same
         # One histogram for each thread, kept from round to round: fresh memory is slow.
         self._histograms = [np.zeros(items.size(), dtype=np.uint64) for _ in self._shares]
 
@@ -181,6 +182,7 @@ class MemoryContributions(Contributions):
         return total
 
     def _share_out(self) -> None:
+        self._votes = None
         self._shares = cuts(self._sets.ends, len(self._histograms))
         self._histograms = self._histograms[: len(self._shares)]
 
@@ -242,9 +244,17 @@ class MemoryContributions(Contributions):
         """Return how many users are seated at each item, by its number."""
         self.order(max_items)
         most = min(max_items, self._longest)
+        seating = Seating(seats, spare, laps, most)
+        if self._votes is None or self._votes.seating != seating:
+            weights = self._settled(seating)
+            self._votes = Votes.of(seating, weights)
+            return weights
+        return self._votes.write(self._histograms[0])
+
+    def _settled(self, seating: Seating) -> Weights:
+        most = seating.max_items
         holders = self._added(np.ones(most + 1, dtype=np.uint64))
         items = Items(self._precedence(), holders, self._items.blocks, self._key)
-        seating = Seating(seats, spare, laps, most)
         sets = Sets(self._sets.items, self._sets.ends, self._user_words())
         return settle(sets, items, self._turns_of, seating, self._for_shares)
 
@@ -295,6 +305,7 @@ class MemoryContributions(Contributions):
     def decide_on_evidence(self, weights: Weights, decide: DecideOnEvidence) -> Bools:
         """Return what to release, by number; evidence and claims of the rest are kept."""
         released = np.zeros(len(weights), dtype=np.bool_)
+        self._votes = None
 
         def work(piece: slice) -> None:
             active = _active(self._gone, piece)
@@ -352,6 +363,7 @@ class MemoryContributions(Contributions):
         """Release the items with a yes, and take them out of the users' sets."""
         # Few are: the rest of the memory need not be touched.
         numbers = np.flatnonzero(verdicts)
+        self._votes = None
         self._released[numbers] = self._gone[numbers] = True
         if "_claims" in self.__dict__:
             self._claims[numbers] = 0
