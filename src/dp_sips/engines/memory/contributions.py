@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dp_sips.engines.encoding import PublicCounts
-from dp_sips.engines.memory import folds, kernels, settling
+from dp_sips.engines.memory import folds, kernels, ordering, settling
 from dp_sips.engines.memory.allocator import give_memory_back
 from dp_sips.engines.memory.counting import KeyCounter, places_of
 from dp_sips.engines.memory.loading import UserSets, begins_of, close_gaps, cuts
@@ -34,7 +34,7 @@ from dp_sips.privacy.contributions import (
     Signal,
     Split,
 )
-from dp_sips.privacy.noise import Key
+from dp_sips.privacy.noise import Key, Purpose
 from dp_sips.privacy.weights import HALF, UNIT_BITS, WHOLE_CLAIM, weight_table
 from dp_sips.room import check_room
 
@@ -43,6 +43,8 @@ _PIECE: Final = 1 << 16
 
 _MOST_OF_THEM: Final = 0.8
 """From this share of active items on, picking them out takes longer than deciding about all."""
+
+_NO_COUNTS: Final = np.empty(0, dtype=np.uint32)
 
 
 class MemoryContributions(Contributions):
@@ -264,12 +266,12 @@ class MemoryContributions(Contributions):
     def _precedence(self) -> Weights:
         """Return the word of each item by which lists are ordered, by its number."""
         words = np.empty(self._items.size(), dtype=np.uint64)
+        seed = self._key.word(Purpose.BOUNDING_ITEMS)
 
         def work(piece: slice) -> None:
             blocks = self._items.blocks(piece)
-            counts = None if self._public is None else self._public(blocks)
-            item_words = bounding.item_words(self._key, blocks)
-            words[piece] = bounding.precedence(blocks, item_words, counts)
+            counts = _NO_COUNTS if self._public is None else self._public(blocks)
+            ordering.precedence(blocks, seed, counts, words[piece])
             words[piece][self._gone[piece]] = settling.GONE
 
         self._by_pieces(work)
