@@ -11,13 +11,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dp_sips.engines.encoding import PublicCounts
-from dp_sips.engines.memory import folds, kernels, ordering, settling
+from dp_sips.engines.memory import active, folds, kernels, ordering, settling
 from dp_sips.engines.memory.allocator import give_memory_back
 from dp_sips.engines.memory.counting import KeyCounter, places_of
 from dp_sips.engines.memory.loading import UserSets, begins_of, close_gaps, cuts
 from dp_sips.engines.memory.matching import Items, Seating, Sets, Votes, settle
 from dp_sips.engines.memory.min_users import NO_TABLE, Givers
-from dp_sips.engines.memory.numbering import Column
+from dp_sips.engines.memory.numbering import Column, Numbers
 from dp_sips.engines.memory.weighing import add_split, counted, pieces
 from dp_sips.mechanisms.turns import SHAVE
 from dp_sips.privacy import bounding
@@ -40,9 +40,6 @@ from dp_sips.room import check_room
 
 _PIECE: Final = 1 << 16
 """Items that are decided about at a time: enough for numpy, little enough for the cache."""
-
-_MOST_OF_THEM: Final = 0.8
-"""From this share of active items on, picking them out takes longer than deciding about all."""
 
 _NO_COUNTS: Final = np.empty(0, dtype=np.uint32)
 
@@ -76,6 +73,7 @@ class MemoryContributions(Contributions):
         self._ordered_above = self._longest  # the items of larger sets are in bounding order
         self._gone = np.zeros(items.size(), dtype=np.bool_)
         self._released = np.zeros(items.size(), dtype=np.bool_)
+        self._stride = _PIECE  # how many items have about _PIECE active ones among them
         self._votes: Votes | None = None  # a look and a round may ask for the same
         # One histogram for each thread, kept from round to round: fresh memory is slow.
         self._histograms = [np.zeros(items.size(), dtype=np.uint64) for _ in self._shares]
@@ -307,19 +305,30 @@ class MemoryContributions(Contributions):
     def decide_on_evidence(self, weights: Weights, decide: DecideOnEvidence) -> Bools:
         """Return what to release, by number; evidence and claims of the rest are kept."""
         released = np.zeros(len(weights), dtype=np.bool_)
+        left: list[int] = []  # appending is safe from any thread
         self._votes = None
 
         def work(piece: slice) -> None:
-            active = _active(self._gone, piece)
-            self._evidence[active], released[active], claims = decide(
-                self._items.blocks(active), weights[active], self._evidence[active]
-            )
-            claims[self._gone[active]] = 0  # what is gone stays gone
-            self._claims[active] = claims
-            self._gone[active] = claims == 0
+            numbers = self._active(piece)
+            known = np.empty(len(numbers), dtype=np.uint64), np.empty(len(numbers))
+            active.gather(numbers, weights, self._evidence, *known)
+            # A slice is faster than a choice.
+            rows: Any = piece if len(numbers) == len(weights[piece]) else numbers
+            found, yes, claims = decide(self._items.blocks(rows), *known)
+            kept = self._evidence, released.view(np.uint8), self._claims, self._gone.view(np.uint8)
+            active.scatter(numbers, found, yes.view(np.uint8), claims, *kept)
+            left.append(np.count_nonzero(claims))
 
-        self._by_pieces(work)
+        self._by_pieces(work, self._stride)
+        self._stride = _PIECE * len(weights) // max(sum(left), _PIECE)
         return released
+
+    def _active(self, piece: slice) -> Numbers:
+        """Return the numbers of a piece's items that are in somebody's set."""
+        stop = min(piece.stop, len(self._gone))
+        numbers = np.empty(stop - piece.start + 1, dtype=np.uint32)
+        count = active.pick(self._gone.view(np.uint8), piece.start, stop, numbers)
+        return numbers[:count]
 
     def measure_users(self, measure: Measure) -> int:
         """Return the sum over the users' sets, by their sizes."""
@@ -407,12 +416,3 @@ class MemoryContributions(Contributions):
     def _by_pieces(self, work: Callable[[slice], None], step: int = _PIECE) -> None:
         size = self._items.size()
         list(self._pool.map(work, (slice(i, i + step) for i in range(0, size, step))))
-
-
-def _active(gone: Bools, piece: slice) -> slice | NDArray[np.int64]:
-    """Return the items of a piece that are active.
-
-    Where most are, that is all of them: an item that is gone has no weight, and so no chance.
-    """
-    numbers: NDArray[np.int64] = np.flatnonzero(~gone[piece]) + piece.start
-    return piece if len(numbers) > _MOST_OF_THEM * len(gone[piece]) else numbers
