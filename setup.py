@@ -16,8 +16,8 @@ except ImportError:
     cythonize = None
 
 SOURCES = Path("src")
-FOLDERS = [SOURCES / "dp_sips" / "engines" / "memory", SOURCES / "dp_sips" / "privacy"]
-VIEWS = FOLDERS[0] / "views.c"
+PACKAGE = SOURCES / "dp_sips"
+VIEWS = PACKAGE / "views.c"
 CORES = os.cpu_count() or 1
 
 
@@ -32,7 +32,7 @@ class BuildOnAllCores(build_ext):
 
 def loops() -> list[Extension]:
     """Return what to compile: loops for speed, and what they share, which is not in any loop."""
-    paths = sorted(path for folder in FOLDERS for path in folder.glob("*.pyx"))
+    paths = sorted(PACKAGE.rglob("*.pyx"))
     both = [*(_extension(path, "-O3") for path in paths), _extension(VIEWS, "-O1")]
     if cythonize is None:
         return both  # setuptools looks for the .c beside each .pyx

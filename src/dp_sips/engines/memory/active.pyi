@@ -1,9 +1,7 @@
 from numpy import float64, uint8, uint32, uint64
 from numpy.typing import NDArray
 
-def pick(
-    gone: NDArray[uint8], first: int, stop: int, numbers: NDArray[uint32]
-) -> int: ...
+def pick(gone: NDArray[uint8], first: int, stop: int, numbers: NDArray[uint32]) -> int: ...
 def gather(
     numbers: NDArray[uint32],
     weights: NDArray[uint64],

@@ -317,10 +317,10 @@ class MemoryContributions(Contributions):
             found, yes, claims = decide(self._items.blocks(rows), *known)
             kept = self._evidence, released.view(np.uint8), self._claims, self._gone.view(np.uint8)
             active.scatter(numbers, found, yes.view(np.uint8), claims, *kept)
-            left.append(np.count_nonzero(claims))
+            left.append(int(np.count_nonzero(claims)))
 
         self._by_pieces(work, self._stride)
-        self._stride = _PIECE * len(weights) // max(sum(left), _PIECE)
+        self._stride = _PIECE * max(1, len(weights) // max(1, sum(left)))
         return released
 
     def _active(self, piece: slice) -> Numbers:
