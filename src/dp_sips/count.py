@@ -65,6 +65,8 @@ def count_users(
     min_users: int = 1,
     mechanism: str | Mechanism = "auto",
     engine: str | Engine = "auto",
+    memory_limit: int | str | None = None,
+    spill_folder: str | PathLike[str] | None = None,
     nulls: str = "error",
     types: Mapping[str, Any] | None = None,
     seed: int | None = None,
@@ -103,6 +105,8 @@ def count_users(
         min_users: As in `select_partitions`; a noisy count may be below it.
         mechanism: What selects.
         engine: As in `select_partitions`.
+        memory_limit: As in `select_partitions`.
+        spill_folder: As in `select_partitions`.
         nulls: As in `select_partitions`; `other` needs one that leaves null free.
         types: As in `select_partitions`.
         seed: For tests: makes the release repeatable, and so not private at all.
@@ -140,7 +144,8 @@ def count_users(
     key = run_key(seed, insecure_test=insecure_test)
     require_sampler(key)
     shown, time = Progress(show=progress), now()
-    runner = find_engine(engine, data)
+    memory = {"memory_limit": memory_limit, "spill_folder": spill_folder}
+    runner = find_engine(engine, data, **memory)
     refuse_turns(plan, runner)
     source = open_source(runner.read(data), user=user, item=item, nulls=nulls, types=types)
     _check_columns(source, other=other)

@@ -51,6 +51,8 @@ def select_partitions(
     min_users: int = 1,
     mechanism: str | Mechanism = "auto",
     engine: str | Engine = "auto",
+    memory_limit: int | str | None = None,
+    spill_folder: str | PathLike[str] | None = None,
     hierarchy: Shares = False,
     nulls: str = "error",
     types: Mapping[str, Any] | None = None,
@@ -84,6 +86,9 @@ def select_partitions(
         mechanism: "auto" for the recommended one, another name such as "sips", or a mechanism with
             its own parameters.
         engine: "auto", "memory", "spark", "reference", or an engine with its own options.
+        memory_limit: For the memory engine, how many bytes of memory to keep to, as "8 GB"; unless
+            given, 70 % of what there is. What is beyond goes to disk.
+        spill_folder: The folder for that, if not the system's own for temporary files.
         hierarchy: Where `item` names several columns, the coarsest first: select the values of the
             first, then pairs of a released value and one of the second column, and so on. True
             for equal parts of the budget, or the levels' shares, as (1, 2). `selection.levels` has
@@ -115,7 +120,8 @@ def select_partitions(
     plan = planned(epsilon=epsilon, delta=delta, rho=rho, budget=budget)
     key = run_key(seed, insecure_test=insecure_test)
     shown, time = Progress(show=progress), now()
-    runner = find_engine(engine, data)
+    memory = {"memory_limit": memory_limit, "spill_folder": spill_folder}
+    runner = find_engine(engine, data, **memory)
     refuse_turns(plan, runner)
     opened = partial(open_source, user=user, nulls=nulls, types=types)
     if levels:

@@ -356,6 +356,7 @@ class TestSurface:
             "Counts",
             "CsvFiles",
             "Cumulative",
+            "DiskFullError",
             "DpSipsError",
             "Dpsu",
             "FlatRule",

@@ -142,7 +142,7 @@ def _in_flags(message: str) -> str:
     message = re.sub(r"\bmax_items=(?=\d)", "--max-items ", message)
     message = re.sub(r'\bnulls="(\w+)"', r"--nulls \1", message)
     message = re.sub(r"\bother=True", "--other", message)
-    message = re.sub(r"\b(min_users|public_items)\b", _as_flag, message)
+    message = re.sub(r"\b(min_users|public_items|memory_limit|spill_folder)\b", _as_flag, message)
     message = re.sub(r"\bengine='(\w+)'", r"--engine \1", message)
     return re.sub(r"\bitem=\[(.*?)\]", lambda found: _repeated("--item", found[1]), message)
 

@@ -17,7 +17,7 @@ from dp_sips.cli.piped import inputs
 from dp_sips.cli.signals import end_at_signals
 from dp_sips.cli.streams import emit_json, say, stdout
 from dp_sips.cli.summary import summary
-from dp_sips.engines import find_engine
+from dp_sips.engines import MEMORY_OPTIONS, find_engine
 from dp_sips.engines.base import Engine
 from dp_sips.engines.memory import MemoryEngine
 from dp_sips.errors import UsageError
@@ -263,6 +263,12 @@ def add_engine(parser: Parser) -> None:
     group.add_argument("--master", metavar="URL", help="Spark's address (default: local[*])")
     group.add_argument("--threads", type=int, metavar="N", help="cores to use (default: all)")
     group.add_argument(
+        "--memory-limit",
+        metavar="SIZE",
+        help="memory to keep to, as 8GB (default: 70%% of all); what is beyond goes to disk",
+    )
+    group.add_argument("--spill-folder", metavar="DIR", help="where on disk (default: temporary)")
+    group.add_argument(
         "--seed", type=int, metavar="N", help="for tests: a repeatable release, not private"
     )
     group.add_argument("--insecure-test", action="store_true", help="required with --seed")
@@ -319,11 +325,14 @@ def engine(args: argparse.Namespace) -> str | Engine:
         if args.engine != "spark":
             raise UsageError(f"--master is for the engine spark, and this is {args.engine!r}")
         return find_engine("spark", master=args.master)
-    if args.threads is None:
+    options = {name: getattr(args, name) for name in ("threads", *MEMORY_OPTIONS)}
+    given = [name for name, value in options.items() if value is not None]
+    if not given:
         return str(args.engine)
     if args.engine not in ("auto", "memory"):
-        raise UsageError(f"--threads is for the memory engine, and this is {args.engine!r}")
-    return MemoryEngine(threads=args.threads)
+        flag = "--" + given[0].replace("_", "-")
+        raise UsageError(f"{flag} is for the memory engine, and this is {args.engine!r}")
+    return MemoryEngine(**options)
 
 
 def write_release(name: str, table: Any, selection: Selection, args: argparse.Namespace) -> None:
