@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 CORE := $(VENV)/installed-core
-SOURCES := pyproject.toml setup.py constraints.txt $(wildcard src/dp_sips/engines/memory/*.pyx src/dp_sips/engines/memory/*.pxd)
+SOURCES := pyproject.toml setup.py constraints.txt $(shell find src -name '*.p[yx][xd]')
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -53,4 +53,4 @@ $(STAMP): $(SOURCES)
 	touch $(CORE) $@
 
 clean:
-	rm -rf $(VENV) build src/*.egg-info src/dp_sips/engines/memory/*.c src/dp_sips/engines/memory/*.so
+	rm -rf $(VENV) build src/*.egg-info $$(find src -name '*.c' -o -name '*.so')

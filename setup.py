@@ -1,7 +1,7 @@
-"""The compiled loops of the memory engine; everything else is in pyproject.toml.
+"""The compiled loops, most of them the memory engine's; everything else is in pyproject.toml.
 
-What they share of Cython, its memory views, is a module of its own: compiled once instead of four
-times. Where Cython is not installed, the C files that a source distribution brings are compiled.
+What they share of Cython, its memory views, is a module of its own: compiled once instead of for
+each. Where Cython is not installed, the C files that a source distribution brings are compiled.
 """
 
 import os
@@ -15,9 +15,9 @@ try:
 except ImportError:
     cythonize = None
 
-FOLDER = Path("src", "dp_sips", "engines", "memory")
-PACKAGE = "dp_sips.engines.memory"
-SHARED = f"{PACKAGE}.views"
+SOURCES = Path("src")
+PACKAGE = SOURCES / "dp_sips"
+VIEWS = PACKAGE / "views.c"
 CORES = os.cpu_count() or 1
 
 
@@ -32,16 +32,20 @@ class BuildOnAllCores(build_ext):
 
 def loops() -> list[Extension]:
     """Return what to compile: loops for speed, and what they share, which is not in any loop."""
-    names = sorted(path.stem for path in FOLDER.glob("*.pyx"))
-    fast = [_extension(f"{PACKAGE}.{name}", FOLDER / f"{name}.pyx", "-O3") for name in names]
-    both = [*fast, _extension(SHARED, FOLDER / "views.c", "-O1")]
+    paths = sorted(PACKAGE.rglob("*.pyx"))
+    both = [*(_extension(path, "-O3") for path in paths), _extension(VIEWS, "-O1")]
     if cythonize is None:
         return both  # setuptools looks for the .c beside each .pyx
-    return cythonize(both, shared_utility_qualified_name=SHARED, nthreads=CORES, quiet=True)
+    shared = _module(VIEWS)
+    return cythonize(both, shared_utility_qualified_name=shared, nthreads=CORES, quiet=True)
 
 
-def _extension(name: str, source: Path, level: str) -> Extension:
-    return Extension(name, [source.as_posix()], extra_compile_args=[level, "-g0"])
+def _extension(source: Path, level: str) -> Extension:
+    return Extension(_module(source), [source.as_posix()], extra_compile_args=[level, "-g0"])
+
+
+def _module(source: Path) -> str:
+    return ".".join(source.relative_to(SOURCES).with_suffix("").parts)
 
 
 if __name__ == "__main__":

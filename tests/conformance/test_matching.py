@@ -125,6 +125,40 @@ def test_removed_items_are_on_no_list(engine: Any, reference: Any) -> None:
     assert rest(engine) == rest(reference)
 
 
+def test_votes_are_counted_again_where_sets_or_seats_differ(engine: Any, reference: Any) -> None:
+    """A look and a round may ask for the same votes: with other weights, seats or sets between."""
+
+    def told(rounds: Any) -> Any:
+        data = crowd(900, "int")
+        source = open_source(data, nulls="error", **names(data))
+        key, shown = Key.for_tests(1), Progress(show=False)
+        loaded = rounds.engine.load(source, Bounds(20, once=True), key, shown)
+        sums: list[int] = []
+        for seats in (2, 2, 3, 2):
+            sums.append(loaded.measure_items(loaded.settle(seats, 1, 2, 20), squares))
+            sums.append(loaded.measure_items(loaded.weigh(7), squares))
+        loaded.remove(loaded.decide(loaded.settle(2, 1, 2, 20), two_votes))
+        sums.append(loaded.measure_items(loaded.settle(2, 1, 2, 20), squares))
+        loaded.remove(loaded.decide_on_evidence(loaded.weigh_by_claim(12), drop_most))
+        sums.append(loaded.measure_items(loaded.settle(2, 1, 2, 20), squares))
+        loaded.close()
+        return sums
+
+    found = told(engine)
+    assert found == told(reference)
+    assert found[0] == found[2] == found[6] != found[4]
+    assert len({found[0], *found[-2:]}) == 3
+
+
+def squares(weights: Any) -> Any:
+    return (weights >> np.uint64(20)).astype(np.int64) ** 2
+
+
+def drop_most(blocks: Any, weights: Any, evidence: Any) -> Any:
+    claims = np.where(blocks[:, 0] % 3 == 0, np.uint8(16), np.uint8(0)).astype(np.uint8)
+    return evidence, np.zeros(len(weights), dtype=np.bool_), claims
+
+
 @SETTINGS
 @given(rows=row_lists, seats=seat_plans, most=st.integers(1, 9), seed=st.integers(0, 2**32))
 def test_any_rows(

@@ -11,7 +11,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-LOOPS = ("folds", "kernels", "reducing", "settling", "texts", "views")
+LOOPS = {
+    *(
+        f"engines/memory/{name}"
+        for name in ("active", "folds", "kernels", "ordering", "reducing", "settling", "texts")
+    ),
+    "privacy/inversion",
+    "views",
+}
 ENVIRONMENT = {
     **{name: value for name, value in os.environ.items() if not name.startswith("PYTHON")},
     "PIP_CONSTRAINT": str(ROOT / "constraints.txt"),
@@ -68,15 +75,15 @@ def test_the_sdist_brings_what_a_build_needs(sdist: Path) -> None:
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     folder = "src/dp_sips/engines/memory"
-    assert {f"{folder}/{name}.c" for name in LOOPS} <= names
+    assert {f"src/dp_sips/{name}.c" for name in LOOPS} <= names
     assert {f"{folder}/mixing.pxd", f"{folder}/kernels.pyx", "CITATION.cff", "LICENSE"} <= names
 
 
 def test_the_wheel_has_the_loops_and_no_sources_of_theirs(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-    compiled = {Path(name).name.split(".")[0] for name in names if name.endswith((".so", ".pyd"))}
-    assert compiled == set(LOOPS)
+    compiled = {name.split(".")[0] for name in names if name.endswith((".so", ".pyd"))}
+    assert compiled == {f"dp_sips/{name}" for name in LOOPS}
     assert not [name for name in names if name.endswith((".c", ".pyx"))]
     assert {"dp_sips/py.typed", "dp_sips/privacy/README.md"} <= set(names)
 

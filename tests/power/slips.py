@@ -132,8 +132,8 @@ _NOISE: Final = [
         "evidence with σ 10 % too small where verdicts fall",
         "evidence verdicts",
         "mechanisms.cumulative:decide_on_evidence",
-        "total *= sigma * _STEPS",
-        "total *= 0.9 * sigma * _STEPS",
+        "sigma * _STEPS",
+        "0.9 * sigma * _STEPS",
     ),
 ]
 
@@ -463,8 +463,8 @@ _WEIGHTS: Final = [
         "evidence is forgotten in the memory engine",
         "engines agree",
         "engines.memory.contributions:MemoryContributions.decide_on_evidence",
-        "weights[active], self._evidence[active]\n",
-        "weights[active], 0 * self._evidence[active]\n",
+        "weights, self._evidence, *known",
+        "weights, 0 * self._evidence, *known",
     ),
     _slip(
         "evidence is forgotten on a retry",

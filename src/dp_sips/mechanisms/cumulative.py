@@ -59,7 +59,7 @@ from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.budget import LEAST_EPSILON, Accounting, rounded_up
 from dp_sips.privacy.contributions import Contributions, Evidence
 from dp_sips.privacy.guarantee import Guarantee, SamplerCost
-from dp_sips.privacy.noise import Scrambler, gaussian
+from dp_sips.privacy.noise import Scrambler, in_steps
 from dp_sips.privacy.search import boundary
 from dp_sips.privacy.weights import WHOLE_CLAIM, claimed_weight
 from dp_sips.validation import check_finite, check_positive, check_whole
@@ -112,9 +112,7 @@ def decide_on_evidence(
     Public: how much the round counts, σ, and the sums of evidence at which an item is released or
     gets another claim. Sensitive: everything except what is released.
     """
-    total = gaussian(scrambler(blocks))
-    total *= sigma * _STEPS
-    np.rint(total, out=total)
+    total = in_steps(scrambler(blocks), sigma * _STEPS)
     total += weights.astype(np.float64)
     total *= count / _STEPS
     total += evidence

@@ -203,9 +203,13 @@ def claim_chances(schedule: Schedule) -> Floats:
     return np.stack(found)
 
 
-@cache
 def joint_bound(schedule: Schedule, max_items: int, *, shared: bool = False) -> "JointBound":
     """Return the bound for a schedule and a Δ0; what ε and ρ do not change is computed once."""
+    return _joint_bound(schedule, max_items, shared)  # a cache takes f(x, y=1) and f(x) for two
+
+
+@cache
+def _joint_bound(schedule: Schedule, max_items: int, shared: bool) -> "JointBound":  # noqa: FBT001
     return JointBound(schedule, max_items, shared=shared)
 
 

@@ -161,6 +161,16 @@ def gaussian(bits: Blocks) -> Floats:
     return values
 
 
+def in_steps(bits: Blocks, scale: float) -> Floats:
+    """Return `rint(scale * gaussian(bits))`, to the bit, without working out most Gaussians."""
+    from dp_sips.privacy import inversion
+
+    found, unsure = np.empty(len(bits)), np.empty(len(bits) + 1, dtype=np.uint32)
+    rows = unsure[: inversion.in_steps(bits, scale, found, unsure)]
+    found[rows] = np.rint(gaussian(bits.take(rows, axis=0)) * scale)
+    return found
+
+
 def laplace(bits: Blocks) -> Floats:
     """Turn 128 random bits each into Laplace numbers of scale 1, by inversion."""
     signed = uniform(bits)

@@ -18,8 +18,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from dp_sips.privacy import bounding
-from dp_sips.privacy.noise import SAMPLER_ERROR, Key, Purpose, Scrambler, exceeds, gaussian
+from dp_sips.privacy import bounding, inversion
+from dp_sips.privacy.noise import (
+    SAMPLER_ERROR,
+    Key,
+    Purpose,
+    Scrambler,
+    exceeds,
+    gaussian,
+    in_steps,
+)
 
 pytestmark = pytest.mark.fresh
 
@@ -332,3 +340,57 @@ class TestExceeds:
 
     def test_no_rows(self) -> None:
         assert exceeds(blocks(0), np.empty(0)).tolist() == []
+
+
+def next_to_an_edge(scale: float, count: int) -> Any:
+    """Return bits whose Gaussian, times the scale, is about halfway between two whole numbers."""
+    halves = np.random.default_rng(2).integers(0, math.ceil(4 * scale), count) + 0.5
+    tails = stats.norm.sf(halves / scale)
+    return np.concatenate([bits_of(int(tail * 2.0**128), n % 2) for n, tail in enumerate(tails)])
+
+
+class TestInSteps:
+    @pytest.mark.parametrize("scale", [0.3, 1.0, 5.3e3, 3.5e4, 4e6, 2e8, 1e9, 1e13])
+    def test_is_the_rounded_gaussian(self, scale: float) -> None:
+        edge = [0, 1, 2**40 - 1, 2**40, 2**40 + 1, 2**41, 2**63 - 1, 2**63, 2**64 - 1]
+        words = [[word, last] for word in edge for last in (0, 1, 2**64 - 2, 2**64 - 1)]
+        drawn = Key.fresh().noise_of_round(0)(blocks(200_000))
+        small = drawn[:64].copy()
+        small[:, 0] >>= np.arange(64, dtype=np.uint64)
+        bits = np.concatenate(
+            [drawn, small, np.array(words, dtype=np.uint64), next_to_an_edge(scale, 300)]
+        )
+        assert (in_steps(bits, scale) == np.rint(gaussian(bits) * scale)).all()
+
+    def test_most_need_no_inversion(self) -> None:
+        assert self.unsure(blocks_of_noise(), 3.5e4) < 1000
+
+    def test_whatever_may_go_either_way_is_inverted(self) -> None:
+        bits = next_to_an_edge(3.5e4, 300)
+        assert self.unsure(bits, 3.5e4) == len(bits)
+
+    def test_cubics_alone_would_not_do(self) -> None:
+        """At a scale of 1e8, a cubic's error shows: what is called unsure is not so for nothing."""
+        bits, scale = blocks_of_noise(), 1e8
+        found, unsure = np.empty(len(bits)), np.empty(len(bits) + 1, dtype=np.uint32)
+        count = inversion.in_steps(bits, scale, found, unsure)
+        wrong = np.flatnonzero(found != np.rint(gaussian(bits) * scale))
+        assert len(wrong)
+        assert set(wrong.tolist()) <= set(unsure[:count].tolist())
+
+    def test_cubics_are_as_near_as_is_said(self) -> None:
+        """In the middle of each piece, where they are furthest off."""
+        cubics, cuts = inversion.pieces()[:-1], 128
+        octaves = 2.0 ** np.arange(39, 63)[:, None]
+        middles = (octaves * (1 + (np.arange(cuts) + 0.5) / cuts)).reshape(-1) / 2.0**64
+        errors = cubics @ 0.5 ** np.arange(4) + stats.norm.ppf(middles)
+        assert 1e-13 < np.abs(errors).max() < 2e-10
+
+    @staticmethod
+    def unsure(bits: Any, scale: float) -> int:
+        found, unsure = np.empty(len(bits)), np.empty(len(bits) + 1, dtype=np.uint32)
+        return inversion.in_steps(bits, scale, found, unsure)
+
+
+def blocks_of_noise() -> Any:
+    return Key.for_tests(3).noise_of_round(0)(blocks(100_000))

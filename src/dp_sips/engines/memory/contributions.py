@@ -11,13 +11,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dp_sips.engines.encoding import PublicCounts
-from dp_sips.engines.memory import folds, kernels, settling
+from dp_sips.engines.memory import active, folds, kernels, ordering, settling
 from dp_sips.engines.memory.allocator import give_memory_back
 from dp_sips.engines.memory.counting import KeyCounter, places_of
 from dp_sips.engines.memory.disk import Arrays
-from dp_sips.engines.memory.matching import Items, Seating, Sets, settle
+from dp_sips.engines.memory.matching import Items, Seating, Sets, Votes, settle
 from dp_sips.engines.memory.min_users import NO_TABLE, Givers
-from dp_sips.engines.memory.numbering import Column
+from dp_sips.engines.memory.numbering import Column, Numbers
 from dp_sips.engines.memory.sets import UserSets, begins_of, close_gaps, cuts
 from dp_sips.engines.memory.weighing import add_split, counted, pieces
 from dp_sips.mechanisms.turns import SHAVE
@@ -35,7 +35,7 @@ from dp_sips.privacy.contributions import (
     Signal,
     Split,
 )
-from dp_sips.privacy.noise import Key
+from dp_sips.privacy.noise import Key, Purpose
 from dp_sips.privacy.weights import HALF, UNIT_BITS, WHOLE_CLAIM, weight_table
 
 _PIECE: Final = 1 << 16
@@ -44,8 +44,7 @@ _PIECE: Final = 1 << 16
 _PAIRS: Final = 1 << 20
 """Pairs that are hashed at a time."""
 
-_MOST_OF_THEM: Final = 0.8
-"""From this share of active items on, picking them out takes longer than deciding about all."""
+_NO_COUNTS: Final = np.empty(0, dtype=np.uint32)
 
 
 class MemoryContributions(Contributions):
@@ -79,6 +78,8 @@ class MemoryContributions(Contributions):
         self._ordered_above = self._longest  # the items of larger sets are in bounding order
         self._gone: Bools = arrays.zeros(items.size(), np.bool_)
         self._released: Bools = arrays.zeros(items.size(), np.bool_)
+        self._stride = _PIECE  # how many items have about _PIECE active ones among them
+        self._votes: Votes | None = None  # a look and a round may ask for the same
         # One histogram for each thread, kept from round to round: fresh memory is slow.
         self._histograms = arrays.in_memory(min(threads, len(sets.ends)), items.size(), limit)
         self._share_out()
@@ -208,6 +209,7 @@ class MemoryContributions(Contributions):
 
     def _share_out(self) -> None:
         """Cut the users into shares: one for each thread, or more where few are to be in memory."""
+        self._votes = None
         pieces_each = self._arrays.pieces(len(self._sets.items))
         self._shares = cuts(self._sets.ends, len(self._histograms) * pieces_each)
         self._histograms = self._histograms[: len(self._shares)]
@@ -270,9 +272,17 @@ class MemoryContributions(Contributions):
         """Return how many users are seated at each item, by its number."""
         self.order(max_items)
         most = min(max_items, self._longest)
+        seating = Seating(seats, spare, laps, most)
+        if self._votes is None or self._votes.seating != seating:
+            weights = self._settled(seating)
+            self._votes = Votes.of(seating, weights)
+            return weights
+        return self._votes.write(self._histograms[0])
+
+    def _settled(self, seating: Seating) -> Weights:
+        most = seating.max_items
         holders = self._added(np.ones(most + 1, dtype=np.uint64))
         items = Items(self._precedence(), holders, self._items.blocks, self._key)
-        seating = Seating(seats, spare, laps, most)
         sets = Sets(self._sets.items, self._sets.ends, self._user_words(), self._arrays)
         return settle(sets, items, self._turns_of, seating, self._for_shares)
 
@@ -290,12 +300,12 @@ class MemoryContributions(Contributions):
     def _precedence(self) -> Weights:
         """Return the word of each item by which lists are ordered, by its number."""
         words = np.empty(self._items.size(), dtype=np.uint64)
+        seed = self._key.word(Purpose.BOUNDING_ITEMS)
 
         def work(piece: slice) -> None:
             blocks = self._items.blocks(piece)
-            counts = None if self._public is None else self._public(blocks)
-            item_words = bounding.item_words(self._key, blocks)
-            words[piece] = bounding.precedence(blocks, item_words, counts)
+            counts = _NO_COUNTS if self._public is None else self._public(blocks)
+            ordering.precedence(blocks, seed, counts, words[piece])
             words[piece][self._gone[piece]] = settling.GONE
 
         self._by_pieces(work)
@@ -331,19 +341,31 @@ class MemoryContributions(Contributions):
     def decide_on_evidence(self, weights: Weights, decide: DecideOnEvidence) -> Bools:
         """Return what to release, by number; evidence and claims of the rest are kept."""
         released = np.zeros(len(weights), dtype=np.bool_)
+        left: list[int] = []  # appending is safe from any thread
+        self._votes = None
 
         def work(piece: slice) -> None:
-            active = _active(self._gone, piece)
-            self._evidence[active], released[active], claims = decide(
-                self._items.blocks(active), weights[active], self._evidence[active]
-            )
-            claims[self._gone[active]] = 0  # what is gone stays gone
-            self._claims[active] = claims
-            self._gone[active] = claims == 0
+            numbers = self._active(piece)
+            known = np.empty(len(numbers), dtype=np.uint64), np.empty(len(numbers))
+            active.gather(numbers, weights, self._evidence, *known)
+            # A slice is faster than a choice.
+            rows: Any = piece if len(numbers) == len(weights[piece]) else numbers
+            found, yes, claims = decide(self._items.blocks(rows), *known)
+            kept = self._evidence, released.view(np.uint8), self._claims, self._gone.view(np.uint8)
+            active.scatter(numbers, found, yes.view(np.uint8), claims, *kept)
+            left.append(int(np.count_nonzero(claims)))
             self._arrays.forget(self._evidence[piece])
 
-        self._by_pieces(work)
+        self._by_pieces(work, self._stride)
+        self._stride = _PIECE * max(1, len(weights) // max(1, sum(left)))
         return released
+
+    def _active(self, piece: slice) -> Numbers:
+        """Return the numbers of a piece's items that are in somebody's set."""
+        stop = min(piece.stop, len(self._gone))
+        numbers = np.empty(stop - piece.start + 1, dtype=np.uint32)
+        count = active.pick(self._gone.view(np.uint8), piece.start, stop, numbers)
+        return numbers[:count]
 
     def measure_users(self, measure: Measure) -> int:
         """Return the sum over the users' sets, by their sizes."""
@@ -389,6 +411,7 @@ class MemoryContributions(Contributions):
         """Release the items with a yes, and take them out of the users' sets."""
         # Few are: the rest of the memory need not be touched.
         numbers = np.flatnonzero(verdicts)
+        self._votes = None
         self._released[numbers] = self._gone[numbers] = True
         if "_claims" in self.__dict__:
             self._claims[numbers] = 0
@@ -481,12 +504,3 @@ class MemoryContributions(Contributions):
     def _by_pieces(self, work: Callable[[slice], None], step: int = _PIECE) -> None:
         size = self._items.size()
         list(self._pool.map(work, (slice(i, i + step) for i in range(0, size, step))))
-
-
-def _active(gone: Bools, piece: slice) -> slice | NDArray[np.int64]:
-    """Return the items of a piece that are active.
-
-    Where most are, that is all of them: an item that is gone has no weight, and so no chance.
-    """
-    numbers: NDArray[np.int64] = np.flatnonzero(~gone[piece]) + piece.start
-    return piece if len(numbers) > _MOST_OF_THEM * len(gone[piece]) else numbers

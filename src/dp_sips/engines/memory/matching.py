@@ -39,6 +39,33 @@ class Seating:
 
 
 @dataclass(frozen=True)
+class Votes:
+    """How many users are seated at items: no more items have votes than there are users.
+
+    Attributes:
+        seating: What was asked for.
+        numbers: The items with votes.
+        weights: Their weights.
+    """
+
+    seating: Seating
+    numbers: NDArray[np.int64]
+    weights: Weights
+
+    @classmethod
+    def of(cls, seating: Seating, weights: Weights) -> "Votes":
+        """Keep what is not 0 of all items' weights."""
+        numbers = np.flatnonzero(weights)
+        return cls(seating, numbers, weights[numbers])
+
+    def write(self, weights: Weights) -> Weights:
+        """Return the weights of all items, written over what is given."""
+        weights.fill(0)
+        weights[self.numbers] = self.weights
+        return weights
+
+
+@dataclass(frozen=True)
 class Sets:
     """The users' sets.
 

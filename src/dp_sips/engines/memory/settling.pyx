@@ -8,12 +8,13 @@ heap with the worst on top, where the next request looks first.
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, memset
 
 from dp_sips.engines.memory.mixing cimport DP_PREFETCH
 
 cdef enum:
     AHEAD = 16  # items whose words are fetched ahead of their turn
-    NEXT = 8  # users who are fetched ahead of theirs
+    NEXT = 8  # users, and contested items, that are fetched ahead of theirs
     FEW = 40  # numbers that are sorted by insertion
     LAP_SHIFT = 60
     LEFT_SHIFT = 32
@@ -54,24 +55,41 @@ cdef inline void make_heap(uint64_t *keys, Py_ssize_t size) noexcept nogil:
         sift(keys, top, size)
 
 
-cdef void sort(uint64_t *numbers, Py_ssize_t count) noexcept nogil:
-    cdef Py_ssize_t i, j
-    cdef uint64_t one
-    if count > FEW:
-        make_heap(numbers, count)
-        for i in range(count - 1, 0, -1):
+cdef void sort(uint64_t *numbers, uint64_t *spare, Py_ssize_t count) noexcept nogil:
+    """Sort numbers of 32 bits: few by insertion, many byte by byte, with room for as many more."""
+    cdef Py_ssize_t places[256]
+    cdef Py_ssize_t i, j, place, size
+    cdef uint64_t one, bits = 0
+    cdef uint64_t *sorted = numbers
+    cdef int shift = 0
+    if count <= FEW:
+        for i in range(1, count):
             one = numbers[i]
-            numbers[i] = numbers[0]
-            numbers[0] = one
-            sift(numbers, 0, i)
+            j = i
+            while j > 0 and numbers[j - 1] > one:
+                numbers[j] = numbers[j - 1]
+                j -= 1
+            numbers[j] = one
         return
-    for i in range(1, count):
-        one = numbers[i]
-        j = i
-        while j > 0 and numbers[j - 1] > one:
-            numbers[j] = numbers[j - 1]
-            j -= 1
-        numbers[j] = one
+    for i in range(count):
+        bits |= numbers[i]
+    while bits >> shift:
+        memset(places, 0, sizeof(places))
+        for i in range(count):
+            places[sorted[i] >> shift & 255] += 1
+        place = 0
+        for i in range(256):
+            size = places[i]
+            places[i] = place
+            place += size
+        for i in range(count):
+            one = sorted[i]
+            spare[places[one >> shift & 255]] = one
+            places[one >> shift & 255] += 1
+        sorted, spare = spare, sorted
+        shift += 8
+    if sorted != numbers:
+        memcpy(numbers, sorted, count * sizeof(uint64_t))
 
 
 def arrange(
@@ -125,11 +143,13 @@ def arrange(
                     break
             kept = 0
             for i in range(count):
+                if i + NEXT < count:
+                    DP_PREFETCH(&numbers[entries[i + NEXT].item])
                 if entries[i].word <= bound | 1:
                     tie = tie or entries[i].word == bound | 1
                     ranks[kept] = numbers[entries[i].item]
                     kept += 1
-            sort(ranks, kept)
+            sort(ranks, ranks + kept, kept)  # an entry is as large as two ranks
             for i in range(kept):
                 listed[at + i] = <uint32_t>ranks[i]
             begins[user] = at

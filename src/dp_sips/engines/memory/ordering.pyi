@@ -1,0 +1,6 @@
+from numpy import uint32, uint64
+from numpy.typing import NDArray
+
+def precedence(
+    blocks: NDArray[uint64], seed: int, counts: NDArray[uint32], words: NDArray[uint64]
+) -> None: ...

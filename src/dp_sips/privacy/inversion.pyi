@@ -1,0 +1,11 @@
+from typing import Final
+
+from numpy import float64, uint32, uint64
+from numpy.typing import NDArray
+
+LARGEST_SCALE: Final = 1e9
+
+def pieces() -> NDArray[float64]: ...
+def in_steps(
+    bits: NDArray[uint64], scale: float, found: NDArray[float64], unsure: NDArray[uint32]
+) -> int: ...
