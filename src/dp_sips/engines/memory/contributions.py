@@ -17,7 +17,7 @@ from dp_sips.engines.memory.counting import KeyCounter, places_of
 from dp_sips.engines.memory.loading import UserSets, begins_of, close_gaps, cuts
 from dp_sips.engines.memory.matching import Items, Seating, Sets, settle
 from dp_sips.engines.memory.min_users import NO_TABLE, Givers
-from dp_sips.engines.memory.numbering import Column
+from dp_sips.engines.memory.numbering import Numbered
 from dp_sips.engines.memory.weighing import add_split, counted, pieces
 from dp_sips.mechanisms.turns import SHAVE
 from dp_sips.privacy import bounding
@@ -51,8 +51,8 @@ class MemoryContributions(Contributions):
     def __init__(
         self,
         sets: UserSets,
-        users: Column,
-        items: Column,
+        users: Numbered,
+        items: Numbered,
         *,
         whole: UserSets,
         schema: pa.Schema,

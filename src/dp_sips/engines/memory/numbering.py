@@ -25,23 +25,27 @@ from dp_sips.sources.flat import as_arrow, flat
 Numbers = NDArray[np.uint32]
 
 
-class Column(Protocol):
-    """One or more columns of a table, as one column of numbers."""
-
-    def number(self, arrays: Sequence[pa.Array]) -> Numbers:
-        """Return the number of each row's value; new values get new numbers."""
+class Numbered(Protocol):
+    """Values that have been numbered."""
 
     def size(self) -> int:
         """Return a number above all given so far; not every number below it need be in use."""
-
-    def finish(self) -> None:
-        """Free what only numbering needs; no more values are coming."""
 
     def blocks(self, numbers: slice | NDArray[Any]) -> Blocks:
         """Return the block of each number; after `finish`."""
 
     def values(self, numbers: NDArray[np.int64]) -> list[pa.Array]:
         """Return the values that belong to the numbers, one array a column; after `finish`."""
+
+
+class Column(Numbered, Protocol):
+    """One or more columns of a table, as one column of numbers."""
+
+    def number(self, arrays: Sequence[pa.Array]) -> Numbers:
+        """Return the number of each row's value; new values get new numbers."""
+
+    def finish(self) -> None:
+        """Free what only numbering needs; no more values are coming."""
 
 
 @dataclass(frozen=True)

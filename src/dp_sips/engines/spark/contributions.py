@@ -6,7 +6,7 @@ from contextlib import redirect_stdout
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from dp_sips.engines.block_sets import NO_BLOCKS, BlockSet
 from dp_sips.engines.encoding import PublicCounts, plain_type
 from dp_sips.engines.memory.matching import Seating
-from dp_sips.engines.spark.chunks import CHUNK_SCHEMA
+from dp_sips.engines.spark.chunks import ARRAYS, CHUNK_SCHEMA
 from dp_sips.engines.spark.counting import NO_KEY, CountChunks, EncodeKeys, as_signal
 from dp_sips.engines.spark.deciding import (
     BLOCK_SCHEMA,
@@ -99,6 +99,8 @@ from dp_sips.privacy.contributions import (
 from dp_sips.privacy.weights import HALF, UNIT_BITS
 from dp_sips.sources import Source
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True)
 class CachedTable:
@@ -167,6 +169,14 @@ class SparkContributions(Contributions):
         shuffled = frame.mapInArrow(encode, SHUFFLE_SCHEMA).repartition("bucket")
         chunks = shuffled.mapInArrow(LayOutChunks(self._key, self._cut_to), CHUNK_SCHEMA)
         self._chunks = self._cache(chunks, eager=True)
+
+    def gather(self, gatherer: Callable[[list[pa.RecordBatch]], T], most_bytes: int) -> T | None:
+        """Bring the chunks to the driver, if they are not larger than this: two small jobs."""
+        assert self._chunks is not None
+        if not most_bytes or self._size_of(self._chunks.scan, *ARRAYS) > most_bytes:
+            return None
+        with translated_errors():
+            return gatherer(self._chunks.scan.toArrow().to_batches())
 
     def weigh(
         self,
@@ -307,15 +317,19 @@ class SparkContributions(Contributions):
 
     def released(self) -> pa.Table:
         """Return the items released so far."""
+        columns = self.values_of(np.concatenate([NO_BLOCKS, *self._released]))
+        return pa.Table.from_arrays(columns, names=self._source.item_schema.names)
+
+    def values_of(self, blocks: Blocks) -> list[pa.Array]:
+        """Return the values of released items, in any order; hashed ones are looked up."""
         schema = self._source.item_schema
-        plain, hashed = split_hashed(np.concatenate([NO_BLOCKS, *self._released]), schema)
+        plain, hashed = split_hashed(blocks, schema)
         tables = [[pa.array([], plain_type(kind)) for kind in schema.types]]
         if len(plain):
             tables.append([decode_blocks(plain, schema.field(0).type)])
         if len(hashed):
             tables.append(self._look_up_values(hashed))
-        columns = [pa.concat_arrays(parts) for parts in zip(*tables, strict=True)]
-        return pa.Table.from_arrays(columns, names=schema.names)
+        return [pa.concat_arrays(parts) for parts in zip(*tables, strict=True)]
 
     def close(self) -> None:
         """Remove this run's tables from Spark's cache."""
@@ -371,10 +385,11 @@ class SparkContributions(Contributions):
         return LastItems.from_batches(items, result.claims_of(items.blocks), chunks)
 
     @staticmethod
-    def _size_of(table: DataFrame, column: str) -> int:
-        """Return how many bytes a column of payloads has: one small job."""
+    def _size_of(table: DataFrame, *columns: str) -> int:
+        """Return how many bytes columns of payloads have: one small job."""
+        lengths = " + ".join(f"length({column})" for column in columns)
         with translated_errors():
-            size = table.selectExpr(f"sum(length({column}))").first()
+            size = table.selectExpr(f"sum({lengths})").first()
         return int(size[0] or 0) if size else 0
 
     def _broadcast_removal(self, blocks: Blocks) -> None:

@@ -137,6 +137,18 @@ def shuffle_partitions(spark: SparkSession) -> int:
     return int(setting) if setting.isdigit() else 200
 
 
+def known_size(frame: DataFrame) -> float:
+    """Return how many bytes a table has by what Spark knows of it; infinity if it does not.
+
+    Of files that is their size, of a persisted table its size in the cache. No job runs. (Spark
+    Connect does not tell.)
+    """
+    if _is_connect(frame.sparkSession):
+        return float("inf")
+    java: Any = frame._jdf  # noqa: SLF001
+    return float(java.queryExecution().optimizedPlan().stats().sizeInBytes())
+
+
 def cut_lineage(frame: DataFrame, *, eager: bool) -> DataFrame:
     """Return a persisted table as a plain scan, without the plan that made it.
 
