@@ -1,8 +1,6 @@
 """The users' sets as a cached Spark table of chunks, and what rounds do with them."""
 
-import sys
 from collections.abc import Callable
-from contextlib import redirect_stdout
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -44,6 +42,7 @@ from dp_sips.engines.spark.reading import PartitionReader
 from dp_sips.engines.spark.session import (
     cut_lineage,
     in_cloned_session,
+    print_plan,
     shuffle_partitions,
     translated_errors,
 )
@@ -454,5 +453,4 @@ class SparkContributions(Contributions):
 
     def _print_plan(self, frame: DataFrame) -> None:
         if self._explain:
-            with redirect_stdout(sys.stderr):
-                frame.explain("formatted")
+            print_plan(frame)

@@ -10,7 +10,7 @@ from dp_sips.engines.memory.engine import MemoryEngine
 from dp_sips.engines.spark.contributions import SparkContributions
 from dp_sips.engines.spark.gathering import Gatherer, collect_rows
 from dp_sips.engines.spark.reading import are_paths, read_files, read_source
-from dp_sips.engines.spark.session import find_session
+from dp_sips.engines.spark.session import find_session, print_plan
 from dp_sips.engines.spark.wire import WorkerKey
 from dp_sips.privacy import bounding
 from dp_sips.privacy.bounding import Bounds
@@ -62,6 +62,8 @@ class SparkEngine(Engine):
         """Shuffle the pairs by user, once; small input goes to the driver, rows or users' sets."""
         rows = collect_rows(source, self.driver_bytes)
         if rows is not None:
+            if self.explain:
+                print_plan(source.feed.frame)
             return MemoryEngine().load(rows, bounds, key, progress)
         public = public_counts(bounds.public_counts, source, key)
         loaded = SparkContributions(

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -147,6 +147,12 @@ def known_size(frame: DataFrame) -> float:
         return float("inf")
     java: Any = frame._jdf  # noqa: SLF001
     return float(java.queryExecution().optimizedPlan().stats().sizeInBytes())
+
+
+def print_plan(frame: DataFrame) -> None:
+    """Print a physical plan to stderr."""
+    with redirect_stdout(sys.stderr):
+        frame.explain("formatted")
 
 
 def cut_lineage(frame: DataFrame, *, eager: bool) -> DataFrame:
