@@ -135,7 +135,7 @@ def write(rows: list[Any], path: Path) -> None:
 def test_a_difference_would_show(spark: Any, capfd: Any, caplog: Any, monkeypatch: Any) -> None:
     """Were items in the order of first appearance, a user who is first would set it."""
     values, own = KINDS["string"]
-    monkeypatch.setattr("dp_sips.select.sorted_items", lambda items, schema: items)
+    monkeypatch.setattr("dp_sips.select.sorted_items", lambda items, _: items)
     seen = []
     for rows in (crowd(values), [*hostile(values, own), *crowd(values)]):
         frame = spark.createDataFrame(rows, "u string, i string").coalesce(1).persist()
