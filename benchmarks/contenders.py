@@ -5,9 +5,9 @@ from functools import partial
 from typing import Any
 
 
-def ours(path: str, mechanism: str = "sips") -> Callable[[], int]:
+def ours(path: str, mechanism: str = "sips", **options: Any) -> Callable[[], int]:
     """Select from a file with the paper's settings; return the number of items released."""
-    return _selecting(path, mechanism)
+    return _selecting(path, mechanism, **options)
 
 
 def ours_on_frame(path: str, mechanism: str, kind: str) -> Callable[[], int]:
@@ -15,7 +15,7 @@ def ours_on_frame(path: str, mechanism: str, kind: str) -> Callable[[], int]:
     return _selecting(_frame(path, kind), mechanism)
 
 
-def _selecting(data: Any, mechanism: str) -> Callable[[], int]:
+def _selecting(data: Any, mechanism: str, **options: Any) -> Callable[[], int]:
     import scipy.special  # noqa: F401 (imported beforehand, as DuckDB is)
 
     import dp_sips
@@ -24,6 +24,7 @@ def _selecting(data: Any, mechanism: str) -> Callable[[], int]:
     settings: dict[str, Any] = {"epsilon": 1.765, "delta": 4.96e-5}
     if mechanism != "auto":
         settings = {"rho": 0.1, "delta": 1e-5, "max_items": 100}
+    settings |= options
     select: Any = partial(dp_sips.select_partitions, user="user", item="item", progress=False)
     return lambda: len(select(data, mechanism=mechanism, **settings).items)
 

@@ -8,10 +8,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from dp_sips.progress import Progress
 from dp_sips.synthetic import write_synthetic
+
+_MOMENT: Final = 0.1
+"""Seconds between two looks at a process."""
 
 
 @dataclass(frozen=True)
@@ -24,17 +27,31 @@ class Measured:
     result: Any
 
 
-def measure(call: Callable[..., Callable[[], Any]], *args: Any) -> Measured:
+def measure(
+    call: Callable[..., Callable[[], Any]],
+    *args: Any,
+    watch: Callable[[int], object] | None = None,
+) -> Measured:
     """Run `call(*args)` in a process of its own, then time what it returned.
 
     The first call imports and prepares; only the second is timed. Memory is the whole process's.
+    `watch` gets the number of the process, again and again while it runs.
     """
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_work, args=(sender, call, args))
     process.start()
     sender.close()
-    measured: Measured = receiver.recv()
+    try:
+        while watch and process.pid and not receiver.poll(_MOMENT):
+            watch(process.pid)
+        measured: Measured = receiver.recv()
+    except EOFError:
+        process.join()
+        raise ChildProcessError(f"the process ended with code {process.exitcode}") from None
+    except BaseException:
+        process.kill()
+        raise
     process.join()
     return measured
 

@@ -4,7 +4,8 @@
     ├── UsageError    a parameter is wrong: the message names the value and the fix
     ├── InputError    the data is wrong: a missing file or column, nulls, floats, a corrupt file
     ├── OutputError   the release could not be written; nothing half-written is left behind
-    └── OutOfMemoryError   there is not enough memory for the data
+    ├── OutOfMemoryError   there is not enough memory for the data
+    └── DiskFullError      there is not enough disk for what memory does not hold
 
 and `UnwiseWarning`, for settings that are allowed and seldom meant.
 
@@ -36,6 +37,10 @@ class OutputError(DpSipsError, OSError):
 
 class OutOfMemoryError(DpSipsError, MemoryError):
     """There is not enough memory for the data. Nothing was released."""
+
+
+class DiskFullError(DpSipsError, OSError):
+    """There is not enough disk for what memory does not hold. Nothing was released."""
 
 
 class UnwiseWarning(UserWarning):

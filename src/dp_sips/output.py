@@ -129,7 +129,7 @@ def _rename_all(files: list[_File], *, overwrite: bool) -> None:
             undo.enter_context(_restoring(file))
             file.rename(overwrite=overwrite)
         for folder in {file.target.parent for file in files}:
-            _sync_folder(folder)
+            sync_folder(folder)
 
 
 @contextmanager
@@ -218,7 +218,7 @@ def _check_writable(folder: Path) -> None:
         discard(probe)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make the new name last through a power cut, where the system can."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)

@@ -8,7 +8,7 @@ Generated data belongs to nobody: its randomness is repeatable on purpose, and h
 release.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import BinaryIO, Final
 
 import numpy as np
@@ -56,15 +56,22 @@ def chunks(users: int, seed: int) -> Iterator[tuple[int, Iterator[pa.Table]]]:
     rng = np.random.default_rng(seed)
     for first in range(0, users, _USERS):
         ids = np.arange(first, min(first + _USERS, users), dtype=np.int64)
-        sizes = np.floor((rng.pareto(_SHAPE, len(ids)) + 1) * _SCALE).astype(np.int64)
-        yield len(ids), _tables(ids, sizes, rng)
+        sizes = draw_sizes(rng, len(ids))
+        yield len(ids), tables(ids, sizes, lambda count: rng.zipf(_ZETA, count))
 
 
-def _tables(ids: Numbers, sizes: Numbers, rng: np.random.Generator) -> Iterator[pa.Table]:
+def draw_sizes(rng: np.random.Generator, users: int) -> Numbers:
+    """Draw how many rows each user has."""
+    return np.floor((rng.pareto(_SHAPE, users) + 1) * _SCALE).astype(np.int64)
+
+
+def tables(
+    ids: Numbers, sizes: Numbers, draw_items: Callable[[int], Numbers]
+) -> Iterator[pa.Table]:
+    """Yield the rows of users of these sizes, in tables of bounded size."""
     ends = np.cumsum(sizes)
     for start in range(0, int(ends[-1]), _ROWS):
         stop = min(start + _ROWS, int(ends[-1]))
         bounds = np.clip(ends, start, stop)
         repeats = bounds - np.concatenate(([start], bounds[:-1]))
-        items = rng.zipf(_ZETA, stop - start)
-        yield pa.table([np.repeat(ids, repeats), items], schema=SCHEMA)
+        yield pa.table([np.repeat(ids, repeats), draw_items(stop - start)], schema=SCHEMA)

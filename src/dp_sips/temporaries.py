@@ -1,7 +1,8 @@
-"""Files that this process has made under a name of their own, and will rename or remove."""
+"""Files and folders that this process has made under names of their own, to rename or remove."""
 
 import itertools
 import os
+import shutil
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -26,9 +27,12 @@ def create(path: Path) -> BinaryIO:
 
 
 def discard(path: Path) -> None:
-    """Remove the file, if it is still there under this name."""
+    """Remove the file or folder, if it is still there under this name."""
     with suppress(OSError):
-        path.unlink(missing_ok=True)
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
     _NAMED.discard(path)
 
 

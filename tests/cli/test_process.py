@@ -112,6 +112,16 @@ def test_an_interrupt_while_generating_leaves_no_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_interrupt_while_generating_many_files_leaves_no_folder(tmp_path: Path) -> None:
+    flags = ("--users", "999999999", "--files", "1000", "-o", str(tmp_path / "s"))
+    process = start((*DP_SIPS, "generate", *flags))
+    while not any(path.stat().st_size for path in tmp_path.glob(".dp-sips-*/part-*")):
+        assert process.poll() is None
+        time.sleep(0.02)
+    assert interrupted(process)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_an_interrupt_while_tokenizing_leaves_no_file_and_no_process(tmp_path: Path) -> None:
     docs, out = tmp_path / "docs.csv", tmp_path / "out"
     out.mkdir()

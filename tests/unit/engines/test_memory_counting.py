@@ -5,7 +5,7 @@ import pytest
 
 from dp_sips.engines.memory import counting
 from dp_sips.engines.memory.counting import KeyCounter, places_of
-from dp_sips.engines.memory.loading import UserSets
+from dp_sips.engines.memory.sets import UserSets
 from dp_sips.privacy.blocks import integer_blocks
 from dp_sips.privacy.bounding import mix, rank
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from dp_sips import InputError, MemoryEngine, UsageError, select_partitions
 from dp_sips.engines.memory import loading
-from dp_sips.engines.memory.loading import ahead, cuts
+from dp_sips.engines.memory.loading import ahead
+from dp_sips.engines.memory.sets import cuts
 
 
 def ours() -> set[threading.Thread]:

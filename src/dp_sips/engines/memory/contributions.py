@@ -14,10 +14,11 @@ from dp_sips.engines.encoding import PublicCounts
 from dp_sips.engines.memory import folds, kernels, settling
 from dp_sips.engines.memory.allocator import give_memory_back
 from dp_sips.engines.memory.counting import KeyCounter, places_of
-from dp_sips.engines.memory.loading import UserSets, begins_of, close_gaps, cuts
+from dp_sips.engines.memory.disk import Arrays
 from dp_sips.engines.memory.matching import Items, Seating, Sets, settle
 from dp_sips.engines.memory.min_users import NO_TABLE, Givers
-from dp_sips.engines.memory.numbering import Numbered
+from dp_sips.engines.memory.numbering import Column
+from dp_sips.engines.memory.sets import UserSets, begins_of, close_gaps, cuts
 from dp_sips.engines.memory.weighing import add_split, counted, pieces
 from dp_sips.mechanisms.turns import SHAVE
 from dp_sips.privacy import bounding
@@ -36,7 +37,6 @@ from dp_sips.privacy.contributions import (
 )
 from dp_sips.privacy.noise import Key
 from dp_sips.privacy.weights import HALF, UNIT_BITS, WHOLE_CLAIM, weight_table
-from dp_sips.room import check_room
 
 _PIECE: Final = 1 << 16
 """Items that are decided about at a time: enough for numpy, little enough for the cache."""
@@ -51,8 +51,8 @@ class MemoryContributions(Contributions):
     def __init__(
         self,
         sets: UserSets,
-        users: Numbered,
-        items: Numbered,
+        users: Column,
+        items: Column,
         *,
         whole: UserSets,
         schema: pa.Schema,
@@ -60,6 +60,8 @@ class MemoryContributions(Contributions):
         pool: ThreadPoolExecutor,
         threads: int,
         public: PublicCounts | None,
+        arrays: Arrays,
+        limit: int,
     ) -> None:
         self._sets, self._whole = sets, whole
         self._users = users
@@ -69,21 +71,25 @@ class MemoryContributions(Contributions):
         self._pool = pool
         self._public = public
         self._threads = threads
-        self._shares = cuts(sets.ends, threads)
+        self._arrays = arrays
         self._longest = int(np.diff(sets.ends, prepend=np.uint64(0)).max())
         self._ordered_above = self._longest  # the items of larger sets are in bounding order
-        self._gone = np.zeros(items.size(), dtype=np.bool_)
-        self._released = np.zeros(items.size(), dtype=np.bool_)
+        self._gone: Bools = arrays.zeros(items.size(), np.bool_)
+        self._released: Bools = arrays.zeros(items.size(), np.bool_)
         # One histogram for each thread, kept from round to round: fresh memory is slow.
-        self._histograms = [np.zeros(items.size(), dtype=np.uint64) for _ in self._shares]
+        self._histograms = arrays.in_memory(min(threads, len(sets.ends)), items.size(), limit)
+        self._share_out()
 
     @cached_property
     def _evidence(self) -> Evidence:
-        return np.zeros(self._items.size())
+        evidence: Evidence = self._arrays.zeros(self._items.size(), np.float64)
+        return evidence
 
     @cached_property
     def _claims(self) -> Claims:
-        return np.where(self._gone, np.uint8(0), np.uint8(WHOLE_CLAIM))
+        claims: Claims = self._arrays.zeros(self._items.size(), np.uint8)
+        np.copyto(claims, WHOLE_CLAIM, where=~self._gone)
+        return claims
 
     def order(self, max_items: int) -> None:
         """Put the items of users that have more than `max_items` in bounding order.
@@ -96,20 +102,22 @@ class MemoryContributions(Contributions):
         sets = self._sets
         words = self._user_words(), self._item_words(self._histograms[0])  # borrowed: see `weigh`
 
-        def work(first: int, stop: int) -> None:
-            kernels.order_items(sets.items, sets.counts, sets.ends, *words, max_items, first, stop)
+        def work(share: tuple[int, int]) -> None:
+            kernels.order_items(sets.items, sets.counts, sets.ends, *words, max_items, *share)
 
-        list(self._pool.map(work, *zip(*cuts(sets.ends, 8 * len(self._shares)), strict=True)))
+        self._for_shares(work)
 
     def truncate(self, max_items: int, *, keep_whole: bool = False) -> None:
         """Keep only the first `max_items` items of each user; whole sets stay where asked for."""
         items, ends = self._sets.items, self._sets.ends
         if keep_whole and self._whole is self._sets:  # rounds write over what they have
-            check_room(items.nbytes)
-            items = items.copy()
+            items = self._arrays.empty_like(items)
+            items[:] = self._sets.items
         sizes = np.minimum(np.diff(ends, prepend=np.uint64(0)), np.uint64(max_items))
         new_ends = np.cumsum(sizes, dtype=np.uint64)
-        kernels.cut_items(items, ends, new_ends)
+        for share in self._shares:
+            kernels.cut_items(items, ends, new_ends, *share)
+            self._forget(share, ends)
         self._sets = UserSets(items[: int(new_ends[-1])], new_ends, self._sets.counts)
         if not keep_whole:
             self._whole = self._sets
@@ -129,10 +137,10 @@ class MemoryContributions(Contributions):
         weights = self._added(table)
         if min_users > 1:
             ones = (~self._gone).view(np.uint8)
-            self._reduce(weights, Givers(*self._arrays(), ones, most, table, step_bits), min_users)
+            self._reduce(weights, Givers(*self._flat(), ones, most, table, step_bits), min_users)
         return weights
 
-    def _arrays(self) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:
+    def _flat(self) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:
         return self._sets.items, self._sets.ends
 
     def _reduce(self, weights: Weights, givers: Givers, min_users: int) -> None:
@@ -144,44 +152,61 @@ class MemoryContributions(Contributions):
         """Return the sums of what users give by a table; its length less one is max_items."""
         removed = np.packbits(self._gone, bitorder="little")
 
-        def work(histogram: Weights, share: tuple[int, int]) -> None:
-            histogram.fill(0)
+        def work(histogram: Weights, begin: int, share: tuple[int, int]) -> int:
             kernels.add_weights(
                 self._sets.items, self._sets.ends, removed, table, histogram, *share
             )
+            return begin
 
-        list(self._pool.map(work, self._histograms, self._shares))
-        return self._sum_of_histograms()
+        return self._sum_over_shares(work)[0]
 
     def weigh_by_claim(self, step_bits: int, min_users: int = 1) -> Weights:
         """Return the weight of each item, by its number; what was dropped leaves the memory."""
         items, ends, claims = self._sets.items, self._sets.ends, self._claims
-        begins = begins_of(self._shares, ends)
+        shares, begins = self._shares, begins_of(self._shares, ends)
 
         def work(histogram: Weights, begin: int, share: tuple[int, int]) -> int:
-            histogram.fill(0)
             return kernels.add_claimed_weights(
                 items, ends, claims, step_bits, histogram, begin, *share
             )
 
-        stops = list(self._pool.map(work, self._histograms, begins, self._shares))
-        weights = self._sum_of_histograms()
-        left = close_gaps(items, ends, self._shares, begins, stops)
+        weights, stops = self._sum_over_shares(work)
+        left = close_gaps(items, ends, shares, begins, stops)
         self._sets = UserSets(items[:left], ends, self._sets.counts)
         self._share_out()
         if min_users > 1:
-            givers = Givers(*self._arrays(), claims, self._longest, NO_TABLE, step_bits)
+            givers = Givers(*self._flat(), claims, self._longest, NO_TABLE, step_bits)
             self._reduce(weights, givers, min_users)
         return weights
 
-    def _sum_of_histograms(self) -> Weights:
+    def _sum_over_shares(
+        self, work: Callable[[Weights, int, tuple[int, int]], int]
+    ) -> tuple[Weights, list[int]]:
+        """Let each thread add its shares to a histogram of its own; return the sum of these.
+
+        `work` is told where the pairs of a share begin; what it returns comes back, too.
+        """
+        shares, ends, threads = self._shares, self._sets.ends, len(self._histograms)
+        begins = begins_of(shares, ends)
+        stops = list(begins)
+
+        def add(first: int, histogram: Weights) -> None:
+            histogram.fill(0)
+            for place in range(first, len(shares), threads):
+                end = int(ends[shares[place][1] - 1])
+                stops[place] = work(histogram, begins[place], shares[place])
+                self._arrays.forget(self._sets.items[begins[place] : end])
+
+        list(self._pool.map(add, range(threads), self._histograms))
         total, *others = self._histograms
         for other in others:
             total += other
-        return total
+        return total, stops
 
     def _share_out(self) -> None:
-        self._shares = cuts(self._sets.ends, len(self._histograms))
+        """Cut the users into shares: one for each thread, or more where few are to be in memory."""
+        pieces_each = self._arrays.pieces(len(self._sets.items))
+        self._shares = cuts(self._sets.ends, len(self._histograms) * pieces_each)
         self._histograms = self._histograms[: len(self._shares)]
 
     def spread(
@@ -245,11 +270,19 @@ class MemoryContributions(Contributions):
         holders = self._added(np.ones(most + 1, dtype=np.uint64))
         items = Items(self._precedence(), holders, self._items.blocks, self._key)
         seating = Seating(seats, spare, laps, most)
-        sets = Sets(self._sets.items, self._sets.ends, self._user_words())
+        sets = Sets(self._sets.items, self._sets.ends, self._user_words(), self._arrays)
         return settle(sets, items, self._turns_of, seating, self._for_shares)
 
     def _for_shares(self, work: Callable[[tuple[int, int]], None]) -> None:
-        list(self._pool.map(work, cuts(self._sets.ends, 8 * len(self._shares))))
+        def then_forget(share: tuple[int, int]) -> None:
+            work(share)
+            self._forget(share, self._sets.ends)
+
+        list(self._pool.map(then_forget, cuts(self._sets.ends, 8 * len(self._shares))))
+
+    def _forget(self, share: tuple[int, int], ends: NDArray[np.uint64]) -> None:
+        begin = int(ends[share[0] - 1]) if share[0] else 0
+        self._arrays.forget(self._sets.items[begin : int(ends[share[1] - 1])])
 
     def _precedence(self) -> Weights:
         """Return the word of each item by which lists are ordered, by its number."""
@@ -304,6 +337,7 @@ class MemoryContributions(Contributions):
             claims[self._gone[active]] = 0  # what is gone stays gone
             self._claims[active] = claims
             self._gone[active] = claims == 0
+            self._arrays.forget(self._evidence[piece])
 
         self._by_pieces(work)
         return released

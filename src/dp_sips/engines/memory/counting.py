@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dp_sips.engines.block_sets import BlockSet
 from dp_sips.engines.memory import kernels
-from dp_sips.engines.memory.loading import UserSets, cuts
+from dp_sips.engines.memory.sets import UserSets, cuts
 from dp_sips.privacy.arrays import Blocks, Integers, Weights, Words
 
 _PAIRS: Final = 1 << 20

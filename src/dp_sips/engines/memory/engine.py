@@ -3,6 +3,7 @@
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Final
 
 import pyarrow as pa
@@ -12,9 +13,11 @@ from dp_sips.engines.block_sets import BlockSet
 from dp_sips.engines.encoding import public_counts
 from dp_sips.engines.memory.allocator import give_memory_back, keep_memory
 from dp_sips.engines.memory.contributions import MemoryContributions
-from dp_sips.engines.memory.loading import load_sets
-from dp_sips.engines.memory.numbering import Column, Workers, new_column
+from dp_sips.engines.memory.disk import spill_folder
+from dp_sips.engines.memory.loading import Columns, load_sets
+from dp_sips.engines.memory.numbering import GrowingColumn, Workers, new_column
 from dp_sips.engines.memory.public_items import without
+from dp_sips.engines.memory.spilling import Spill
 from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.noise import Key, Purpose
 from dp_sips.progress import Progress
@@ -30,15 +33,23 @@ class MemoryEngine(Engine):
 
     Attributes:
         threads: How many cores to use; all of them unless told otherwise.
+        memory_limit: Bytes of memory to keep to; 70 % of what there is unless told otherwise. What
+            is beyond goes to disk.
+        spill_folder: The folder for that; unless told otherwise, the system's for temporary files.
     """
 
     threads: int | None = None
+    memory_limit: int | None = None
+    spill_folder: str | os.PathLike[str] | None = None
 
     takes_turns: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.threads is not None:
             check_whole("threads", self.threads)
+        if self.memory_limit is not None:
+            check_whole("memory_limit", self.memory_limit)
+        spill_folder(self.spill_folder)
 
     def load(
         self, source: Source, bounds: Bounds, key: Key, progress: Progress
@@ -63,45 +74,51 @@ class MemoryEngine(Engine):
         public = public_counts(bounds.public_counts, source, key)
         threads = self.threads or os.cpu_count() or 1
         pool = ThreadPoolExecutor(threads, thread_name_prefix="dp-sips")
-        # One shard numbers users in order of first appearance, which shows scattered rows.
-        users = _user_column(source.user_type, key, Workers(pool, 1))
         workers = Workers(pool, min(threads, _MOST_SHARDS))
-        items = _item_column(schema, key, workers, nullable=source.nulls == "group")
+        nullable = source.nulls == "group"
+        columns = Columns(
+            # One shard numbers users in order of first appearance, which shows scattered rows.
+            users=partial(_user_column, source.user_type, key, Workers(pool, 1)),
+            items=partial(_item_column, schema, key, workers, nullable=nullable),
+            seed=key.word(Purpose.ITEM_TABLE),
+        )
+        spill = Spill.of(self.memory_limit, self.spill_folder)
         try:
-            whole = load_sets(source, users, items, progress, workers, repeats=bounds.repeats)
+            loaded = load_sets(source, columns, spill, progress, workers, repeats=bounds.repeats)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-        users.finish()
-        items.finish()
-        sets = whole
+        whole = sets = loaded.sets
         if bounds.without is not None and len(bounds.without):
             known = BlockSet.of(bounds.without)
-            sets = without(whole, items, known, keep_whole=bounds.whole)
+            sets = without(whole, loaded.items, known, loaded.arrays, keep_whole=bounds.whole)
         return MemoryContributions(
             sets,
-            users,
-            items,
+            loaded.users,
+            loaded.items,
             whole=whole if bounds.whole else sets,
             schema=schema,
             key=key,
             pool=pool,
             threads=threads,
             public=public,
+            arrays=loaded.arrays,
+            limit=spill.limit,
         )
 
 
-def _user_column(kind: pa.DataType, key: Key, workers: Workers) -> Column:
+def _user_column(kind: pa.DataType, key: Key, workers: Workers) -> GrowingColumn:
     return new_column(
         [kind],
         nullable=False,
         seed=key.word(Purpose.USER_TABLE),
         workers=workers,
         scrambler=key.scrambler(Purpose.LONG_USERS),
+        keep_values=False,
     )
 
 
-def _item_column(schema: pa.Schema, key: Key, workers: Workers, *, nullable: bool) -> Column:
+def _item_column(schema: pa.Schema, key: Key, workers: Workers, *, nullable: bool) -> GrowingColumn:
     return new_column(
         list(schema.types),
         nullable=nullable,

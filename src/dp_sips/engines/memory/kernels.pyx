@@ -84,6 +84,10 @@ cdef class Shard:
                         place = (place + 1) & self.mask
                     self.slots[place] = slot
 
+    def held(self):
+        """Return the bytes that the slots take."""
+        return 0 if self._slots is None else self._slots.nbytes
+
     def free(self):
         """Give the slots' memory back; no more values are coming."""
         self._slots = None
@@ -384,13 +388,18 @@ def order_items(
 
 
 def cut_items(
-    uint32_t[::1] items, const uint64_t[::1] ends, const uint64_t[::1] new_ends
+    uint32_t[::1] items, const uint64_t[::1] ends, const uint64_t[::1] new_ends, Py_ssize_t first,
+    Py_ssize_t stop,
 ):
-    """Move the first items of each user together, as many as `new_ends` leaves room for."""
-    cdef Py_ssize_t user, users = ends.shape[0]
-    cdef uint64_t start = 0, new_start = 0
+    """Move the first items of each user together, as many as `new_ends` leaves room for.
+
+    Users before `first` have been cut already.
+    """
+    cdef Py_ssize_t user
+    cdef uint64_t start = ends[first - 1] if first else 0
+    cdef uint64_t new_start = new_ends[first - 1] if first else 0
     with nogil:
-        for user in range(users):
+        for user in range(first, stop):
             if new_start != start:
                 memmove(
                     &items[new_start], &items[start],

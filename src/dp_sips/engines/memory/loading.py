@@ -4,29 +4,37 @@ Three stages run at the same time, each in a thread of its own: the source reads
 are numbered, and users are numbered and repeats dropped. Only numbers are kept, four bytes a pair.
 """
 
-import itertools
 import queue
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from dp_sips.engines.memory import folds, kernels
-from dp_sips.engines.memory.numbering import Column, IntegerColumn, Numbers, Workers, integer_rows
-from dp_sips.errors import InputError
+from dp_sips.engines.memory.disk import Arrays, Disk, InMemory
+from dp_sips.engines.memory.merging import Merging
+from dp_sips.engines.memory.numbering import (
+    Column,
+    GrowingColumn,
+    IntegerColumn,
+    Numbers,
+    Workers,
+    check_numbers,
+    integer_rows,
+)
+from dp_sips.engines.memory.runs import Run, buckets_for, write_run
+from dp_sips.engines.memory.sets import UserSets, begins_of, close_gaps, cuts
+from dp_sips.engines.memory.spilling import Spill
 from dp_sips.progress import Progress
-from dp_sips.room import check_room
 from dp_sips.sources import Source
-from dp_sips.sources.batches import ROWS
 
 T = TypeVar("T")
 
-_MOST_VALUES = 2**32 - 2**20
 _MOST_FORESEEN = 1 << 28
 """Pairs to ask memory for before any is read: beyond, growing in place costs nothing."""
 _USER_BYTES, _ITEM_BYTES = 16, 18
@@ -37,48 +45,68 @@ _NONE: Numbers = np.empty(0, dtype=np.uint32)
 
 
 @dataclass(frozen=True)
-class UserSets:
-    """Users 0, 1, 2 …; the items of user u are items[ends[u − 1] : ends[u]].
+class Columns:
+    """Makes empty columns for users and items; the seed is for tables of their own."""
 
-    `counts` says how often each pair occurred; it is empty where nobody asked.
-    """
+    users: Callable[[], GrowingColumn]
+    items: Callable[[], GrowingColumn]
+    seed: int
 
-    items: Numbers
-    ends: NDArray[np.uint64]
-    counts: Numbers
+
+class Loaded(NamedTuple):
+    """The users' sets, in numbers, and what the numbers stand for."""
+
+    sets: UserSets
+    users: Column
+    items: Column
+    arrays: Arrays
 
 
 @dataclass(frozen=True)
 class _Numbered:
-    """A batch whose items are numbers already."""
+    """A batch whose items are numbers of a column already."""
 
     users: pa.Array
     items: Numbers
-    distinct_items: int
+    column: GrowingColumn
 
 
 def load_sets(
     source: Source,
-    users: Column,
-    items: Column,
+    columns: Columns,
+    spill: Spill,
     progress: Progress,
     workers: Workers,
     *,
     repeats: bool = False,
-) -> UserSets:
+) -> Loaded:
     """Read the source, number both columns, and return the distinct pairs, grouped by user."""
     rows = source.rows()
     foreseen = min(rows or 1 << 20, _MOST_FORESEEN)
-    layout = (_Counts if repeats else _Repeats)(users, foreseen, workers)
+    kind = _Counts if repeats else _Repeats
+    layout = kind(columns.users(), foreseen, workers)
+    runs: list[Run] = []
+    full, stopped = threading.Event(), threading.Event()
     with progress.bar("reading, encoding", rows) as bar:
-        stopped = threading.Event()
         try:
-            for batch in ahead(_numbered(ahead(source.batches(), stopped), items), stopped):
+            pieces = (piece for batch in source.batches() for piece in spill.pieces(batch))
+            batches = _numbered(ahead(pieces, stopped), columns.items, full)
+            for batch in ahead(batches, stopped):
+                if layout.items not in (None, batch.column):
+                    runs.append(layout.run(columns, rows, spill.disk))
+                    layout = kind(columns.users(), foreseen, workers)
                 layout.add(batch)
+                if spill.is_due(layout.held(), layout.needed()):
+                    full.set()
                 bar(len(batch.items))
         finally:
             stopped.set()
-    return layout.sets()
+    if not runs and not full.is_set():
+        return layout.loaded(columns)
+    runs.append(layout.run(columns, rows, spill.disk))
+    del layout
+    merging = Merging(runs, spill.disk, spill.limit, columns.seed, workers)
+    return Loaded(*merging.merged(source.item_schema.types, progress), spill.disk)
 
 
 def ahead(steps: Iterable[T], stopped: threading.Event, depth: int = 4) -> Iterator[T]:
@@ -125,21 +153,22 @@ class _Results:
         return None
 
 
-def _numbered(batches: Iterable[pa.RecordBatch], items: Column) -> Iterator[_Numbered]:
+def _numbered(
+    batches: Iterable[pa.RecordBatch],
+    new_column: Callable[[], GrowingColumn],
+    full: threading.Event,
+) -> Iterator[_Numbered]:
+    """Number the items of batches; where memory is full, with a new column from there on."""
+    items = new_column()
     for batch in batches:
-        _check_room(items)
-        numbers = items.number(batch.columns[1:])
-        yield _Numbered(batch.column(0), numbers, items.size())
+        if full.is_set():
+            full.clear()
+            items = new_column()
+        check_numbers(items.size())
+        yield _Numbered(batch.column(0), items.number(batch.columns[1:]), items)
 
 
-def _check_room(column: Column) -> None:
-    if column.size() > _MOST_VALUES:
-        raise InputError(
-            "more than 4 billion distinct users or items: too many for the memory engine"
-        )
-
-
-def _user_runs(users: Column, column: pa.Array) -> tuple[Numbers, Numbers]:
+def _user_runs(users: GrowingColumn, column: pa.Array) -> tuple[Numbers, Numbers]:
     """Return the user of each run of equal users, and where each run starts, and the end."""
     if isinstance(users, IntegerColumn):
         # Most files have a user's rows together: one look-up for each run is enough.
@@ -161,8 +190,9 @@ def _run_starts(rows: NDArray[Any]) -> Numbers:
 class _Repeats:
     """Drops repeated pairs as batches come, and lays out the rest by user at the end."""
 
-    def __init__(self, users: Column, rows: int, workers: Workers) -> None:
-        self._column = users
+    def __init__(self, users: GrowingColumn, rows: int, workers: Workers) -> None:
+        self._users = users
+        self.items: GrowingColumn | None = None
         self._workers = workers
         # Memory that is asked for and not written costs nothing.
         self._items: Numbers = np.empty(rows, dtype=np.uint32)
@@ -173,22 +203,19 @@ class _Repeats:
         self._user_count = 1
         self._latest = 0
         self._scattered = False
-        self._unchecked = 0
+        self._owned = 0
 
     def add(self, batch: _Numbered) -> None:
-        self._unchecked += len(batch.items)
-        if self._unchecked >= ROWS:
-            check_room(self._needed(batch.distinct_items))
-            self._unchecked = 0
-        self._make_room(self._count + len(batch.items), batch.distinct_items)
-        _check_room(self._column)
-        users, starts = _user_runs(self._column, batch.users)
+        self.items = batch.column
+        self._make_room(self._count + len(batch.items), batch.column.size())
+        check_numbers(self._users.size())
+        users, starts = _user_runs(self._users, batch.users)
         self._remember(users, self._keep(users, starts, batch.items, _NONE))
 
     def _remember(self, users: Numbers, lengths: Numbers) -> None:
         """Note whose the pairs are that were kept: run by run or, where runs are short, singly."""
-        if len(self._sizes) < self._column.size():
-            self._sizes.resize(self._column.size() * 5 // 4, refcheck=False)
+        if len(self._sizes) < self._users.size():
+            self._sizes.resize(self._users.size() * 5 // 4, refcheck=False)
         # Users are numbered as they first appear: where rows are together, numbers never fall.
         self._scattered |= not kernels.add_sizes(users, lengths, self._sizes, self._latest)
         self._latest = int(users[-1])
@@ -196,15 +223,38 @@ class _Repeats:
         if lengths.sum() < 2 * len(users):
             users, lengths = np.repeat(users, lengths), _NONE
         self._owners.append((users, lengths))
+        self._owned += users.nbytes + lengths.nbytes
 
-    def _needed(self, distinct_items: int) -> int:
-        """Return the bytes that it takes, at the least, to lay out what was read and run rounds."""
+    def held(self) -> int:
+        """Return about how many bytes are held."""
+        columns = self._users.held() + (self.items.held() if self.items else 0)
+        return columns + 4 * self._count + self._owned + self._sizes.nbytes + self._last.nbytes
+
+    def needed(self) -> int:
+        """Return how many more it takes, at the least, to lay out what was read and run rounds."""
         return (
             _WORKING_SPACE
             + (4 * self._count if self._scattered else 0)
-            + _USER_BYTES * self._column.size()
-            + _ITEM_BYTES * distinct_items
+            + _USER_BYTES * self._users.size()
+            + _ITEM_BYTES * (self.items.size() if self.items else 0)
         )
+
+    def loaded(self, columns: Columns) -> Loaded:
+        """Return all that was read, in memory."""
+        sets, items = self.sets(), self._finished(columns)
+        return Loaded(sets, self._users, items, InMemory())
+
+    def run(self, columns: Columns, rows: int | None, disk: Disk) -> Run:
+        """Write what was read to disk, as one of several runs."""
+        sets, items = self.sets(), self._finished(columns)
+        return write_run(sets, self._users, items, buckets_for(rows), disk)
+
+    def _finished(self, columns: Columns) -> GrowingColumn:
+        """Finish both columns; return that of the items, which is empty where none was read."""
+        items = self.items or columns.items()
+        self._users.finish()
+        items.finish()
+        return items
 
     def sets(self) -> UserSets:
         """Return the pairs by user; where a user's rows were scattered, gather them first."""
@@ -273,7 +323,7 @@ class _Repeats:
 class _Counts(_Repeats):
     """Counts repeated pairs as it drops them."""
 
-    def __init__(self, users: Column, rows: int, workers: Workers) -> None:
+    def __init__(self, users: GrowingColumn, rows: int, workers: Workers) -> None:
         super().__init__(users, rows, workers)
         self._counts: Numbers = np.empty(rows, dtype=np.uint32)
         self._places: NDArray[np.uint64] = np.zeros(1 << 16, dtype=np.uint64)
@@ -313,33 +363,3 @@ class _Counts(_Repeats):
 
     def _times(self) -> Numbers:
         return self._counts[: self._count]
-
-
-def cuts(ends: NDArray[np.uint64], pieces: int) -> list[tuple[int, int]]:
-    """Cut the users into about as many pieces as asked, with about as many pairs each."""
-    marks = np.linspace(0, float(ends[-1]), pieces + 1)[1:-1]
-    inner = np.searchsorted(ends, marks.astype(np.uint64))
-    edges = np.unique(np.concatenate(([0], inner, [len(ends)])))
-    return [(int(a), int(b)) for a, b in itertools.pairwise(edges)]
-
-
-def begins_of(shares: list[tuple[int, int]], ends: NDArray[np.uint64]) -> list[int]:
-    """Return where the pairs of each share of the users begin."""
-    return [int(ends[first - 1]) if first else 0 for first, _ in shares]
-
-
-def close_gaps(
-    items: Numbers,
-    ends: NDArray[np.uint64],
-    shares: list[tuple[int, int]],
-    begins: list[int],
-    stops: list[int],
-) -> int:
-    """Move together what is left of each share, from its begin to its stop; return the total."""
-    at = 0
-    for (first, last), begin, stop in zip(shares, begins, stops, strict=True):
-        if at < begin:
-            items[at : at + stop - begin] = items[begin:stop]
-            ends[first:last] -= np.uint64(begin - at)
-        at += stop - begin
-    return at

@@ -5,13 +5,14 @@ ends at the first of them. The others are contested.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dp_sips.engines.memory import settling
+from dp_sips.engines.memory.disk import Arrays, InMemory
 from dp_sips.engines.memory.numbering import Numbers
 from dp_sips.privacy import bounding
 from dp_sips.privacy.arrays import Blocks, Bools, Weights, Words
@@ -45,11 +46,13 @@ class Sets:
         items: Numbers of items.
         ends: The items of user u are items[ends[u − 1] : ends[u]].
         words: `bounding.user_words` of the users.
+        arrays: Where as many more numbers as there are items go.
     """
 
     items: Numbers
     ends: NDArray[np.uint64]
     words: Words
+    arrays: Arrays = field(default_factory=InMemory)
 
 
 @dataclass(frozen=True)
@@ -92,11 +95,11 @@ class Lists:
     loyal_to: Numbers
 
     @classmethod
-    def empty(cls, users: int, pairs: int) -> "Lists":
+    def empty(cls, users: int, pairs: int, arrays: Arrays) -> "Lists":
         """Make room."""
         lengths, sizes, lasts = (np.empty(users, dtype=np.uint32) for _ in range(3))
         begins, tied = np.empty(users, dtype=np.uint64), np.empty(users, dtype=np.uint8)
-        listed = np.empty(pairs, dtype=np.uint32)
+        listed: Numbers = arrays.zeros(pairs, np.uint32)
         loyal_to = np.full(users, settling.NOWHERE, dtype=np.uint32)
         return cls(listed, begins, lengths, sizes, lasts, tied, loyal_to)
 
@@ -144,7 +147,7 @@ def arranged(
     """Return the users' lists; `numbers` are the contested items' places among each other."""
     words, most = items.words, seating.max_items
     np.bitwise_or(words, _CONTESTED, out=words, where=items.holders > seating.seats)
-    lists = Lists.empty(users=len(sets.ends), pairs=len(sets.items))
+    lists = Lists.empty(len(sets.ends), len(sets.items), sets.arrays)
 
     def work(share: tuple[int, int]) -> None:
         settling.arrange(

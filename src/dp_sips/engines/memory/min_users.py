@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_sips.engines.memory import reducing
-from dp_sips.engines.memory.loading import cuts
+from dp_sips.engines.memory.sets import cuts
 from dp_sips.privacy.arrays import Claims, Weights
 
 _SHORT: Final = 1 << 16

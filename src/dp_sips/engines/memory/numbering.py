@@ -7,7 +7,7 @@ read, a column gives back the 16-byte blocks and the values that belong to its n
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from dp_sips.engines import encoding
 from dp_sips.engines.memory import kernels
 from dp_sips.engines.memory.hashing import value_blocks
-from dp_sips.privacy.arrays import Blocks, Words
+from dp_sips.errors import InputError
+from dp_sips.privacy.arrays import Blocks, Bools, Words
 from dp_sips.privacy.blocks import combine, integer_blocks
 from dp_sips.privacy.noise import Scrambler
 from dp_sips.sources.batches import same_bytes
@@ -24,28 +25,47 @@ from dp_sips.sources.flat import as_arrow, flat
 
 Numbers = NDArray[np.uint32]
 
+_MOST_VALUES: Final = 2**32 - 2**20
 
-class Numbered(Protocol):
-    """Values that have been numbered."""
+
+def check_numbers(size: int) -> None:
+    """Reject more values than there are numbers."""
+    if size > _MOST_VALUES:
+        raise InputError(
+            "more than 4 billion distinct users or items: too many for the memory engine"
+        )
+
+
+class Column(Protocol):
+    """One or more columns of a table, as one column of numbers."""
 
     def size(self) -> int:
         """Return a number above all given so far; not every number below it need be in use."""
 
     def blocks(self, numbers: slice | NDArray[Any]) -> Blocks:
-        """Return the block of each number; after `finish`."""
+        """Return the block of each number; after all has been read."""
 
     def values(self, numbers: NDArray[np.int64]) -> list[pa.Array]:
-        """Return the values that belong to the numbers, one array a column; after `finish`."""
+        """Return the values that belong to the numbers, one array a column; likewise."""
 
 
-class Column(Numbered, Protocol):
-    """One or more columns of a table, as one column of numbers."""
+class GrowingColumn(Column, Protocol):
+    """A column that is still being read."""
 
     def number(self, arrays: Sequence[pa.Array]) -> Numbers:
         """Return the number of each row's value; new values get new numbers."""
 
+    def held(self) -> int:
+        """Return about how many bytes of memory the column takes."""
+
     def finish(self) -> None:
         """Free what only numbering needs; no more values are coming."""
+
+    def keys(self, numbers: slice) -> Words:
+        """Return the words by which values are told apart: their blocks, or integers themselves."""
+
+    def used(self, numbers: slice) -> Bools:
+        """Return which of the numbers are in use."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +112,16 @@ class Table:
         lots = max(-(-shard.count // kernels.LOT_SIZE) for shard in self._shards)
         return lots * kernels.LOT_SIZE * len(self._shards)
 
+    def held(self) -> int:
+        """Return how many bytes the words and their shards take."""
+        words: int = 8 * self._words.shape[1] * self.size()
+        return words + sum(shard.held() for shard in self._shards)
+
+    def used(self, numbers: slice) -> Bools:
+        """Return which of the numbers were given."""
+        shards, before = self.places(np.arange(self.size())[numbers])
+        return np.asarray(before < np.array([shard.count for shard in self._shards])[shards])
+
     def places(self, numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the shard that gave each number, and how many it had given before."""
         lots, rest = np.divmod(numbers, kernels.LOT_SIZE)
@@ -116,8 +146,9 @@ class IntegerColumn:
 
     def __init__(self, kind: pa.DataType, seed: int, workers: Workers) -> None:
         self._kind = kind
-        self._table = Table(1, seed, workers)
-        self.size, self.finish = self._table.size, self._table.finish
+        table = self._table = Table(1, seed, workers)
+        self.size, self.finish, self.held = table.size, table.finish, table.held
+        self.keys, self.used = table.words, table.used
 
     def number(self, arrays: Sequence[pa.Array]) -> Numbers:
         return self._table.number(integer_rows(arrays[0]))[0]
@@ -137,18 +168,26 @@ class BlockColumn:
     """Everything else, text above all: the word is the block, the values are kept beside it."""
 
     def __init__(
-        self, kind: pa.DataType, seed: int, workers: Workers, scrambler: Scrambler
+        self,
+        kind: pa.DataType,
+        seed: int,
+        workers: Workers,
+        scrambler: Scrambler,
+        *,
+        keep_values: bool,
     ) -> None:
-        self._table = Table(2, seed, workers)
+        table = self._table = Table(2, seed, workers)
         self._scrambler = scrambler
+        self._keep_values = keep_values
+        self._bytes = 0
         self._chunks: list[list[pa.Array]] = [[] for _ in range(workers.shards)]
         self._kind = kind
         self._seen: tuple[pa.Array, Numbers] | None = None
-        self.size, self.finish, self.blocks = (
-            self._table.size,
-            self._table.finish,
-            self._table.words,
-        )
+        self.size, self.finish, self.used = table.size, table.finish, table.used
+        self.blocks = self.keys = table.words
+
+    def held(self) -> int:
+        return self._table.held() + self._bytes
 
     def number(self, arrays: Sequence[pa.Array]) -> Numbers:
         array = arrays[0]
@@ -172,8 +211,10 @@ class BlockColumn:
 
     def _number_new(self, values: pa.Array) -> Numbers:
         numbers, firsts = self._table.number(value_blocks(values, self._scrambler))
-        for chunks, rows in zip(self._chunks, firsts, strict=True):
-            chunks.append(values.take(as_arrow(rows)))
+        if self._keep_values:
+            for chunks, rows in zip(self._chunks, firsts, strict=True):
+                chunks.append(values.take(as_arrow(rows)))
+                self._bytes += chunks[-1].nbytes
         return numbers
 
     def values(self, numbers: NDArray[np.int64]) -> list[pa.Array]:
@@ -194,12 +235,23 @@ class TupleColumn:
     """Several columns as one: the numbers of two columns, side by side, make one word."""
 
     def __init__(
-        self, first: Column, second: Column, seed: int, workers: Workers, scrambler: Scrambler
+        self,
+        first: GrowingColumn,
+        second: GrowingColumn,
+        seed: int,
+        workers: Workers,
+        scrambler: Scrambler,
     ) -> None:
         self._parts = first, second
         self._table = Table(1, seed, workers)
         self._scrambler = scrambler
-        self.size = self._table.size
+        self.size, self.used = self._table.size, self._table.used
+
+    def held(self) -> int:
+        return sum(part.held() for part in (*self._parts, self._table))
+
+    def keys(self, numbers: slice) -> Words:
+        return self.blocks(numbers)
 
     def number(self, arrays: Sequence[pa.Array]) -> Numbers:
         first, second = self._parts
@@ -244,9 +296,10 @@ def new_column(
     seed: int,
     workers: Workers,
     scrambler: Scrambler,
-) -> Column:
-    """Return an empty column for values of these types."""
-    column: Column
+    keep_values: bool = True,
+) -> GrowingColumn:
+    """Return an empty column for values of these types, which can be had back if they are kept."""
+    column: GrowingColumn
     if len(kinds) > 1:
         first = new_column(
             kinds[:-1], nullable=nullable, seed=seed, workers=workers, scrambler=scrambler
@@ -258,7 +311,7 @@ def new_column(
     elif encoding.is_integer_like(kinds[0]) and not nullable:
         column = IntegerColumn(kinds[0], seed, workers)
     else:
-        column = BlockColumn(kinds[0], seed, workers, scrambler)
+        column = BlockColumn(kinds[0], seed, workers, scrambler, keep_values=keep_values)
     return column
 
 

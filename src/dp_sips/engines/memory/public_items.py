@@ -5,25 +5,25 @@ from typing import Final
 import numpy as np
 
 from dp_sips.engines.block_sets import BlockSet
-from dp_sips.engines.memory.loading import UserSets, cuts
+from dp_sips.engines.memory.disk import Arrays
 from dp_sips.engines.memory.numbering import Column
+from dp_sips.engines.memory.sets import UserSets, cuts
 from dp_sips.privacy.arrays import Bools
-from dp_sips.room import check_room
 
 _PIECE: Final = 1 << 20
 """Items that are looked up, and pairs that are moved, at a time."""
 
 
-def without(sets: UserSets, items: Column, known: BlockSet, *, keep_whole: bool) -> UserSets:
+def without(
+    sets: UserSets, items: Column, known: BlockSet, arrays: Arrays, *, keep_whole: bool
+) -> UserSets:
     """Return the sets without some items; users who hold nothing else stay, with empty sets.
 
     Pairs move together where they are, unless the whole sets are to be kept.
     """
     gone = _find(items, known)
     columns = [sets.items, sets.counts]
-    if keep_whole:
-        check_room(sum(column.nbytes for column in columns))
-    moved = [np.empty_like(column) for column in columns] if keep_whole else columns
+    moved = [arrays.empty_like(column) for column in columns] if keep_whole else columns
     ends, at = np.empty_like(sets.ends), 0
     for first, stop in cuts(sets.ends, -(-len(sets.items) // _PIECE)):
         begin, end = int(sets.ends[first - 1]) if first else 0, int(sets.ends[stop - 1])

@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_sips.engines.memory.loading import cuts
+from dp_sips.engines.memory.sets import cuts
 from dp_sips.privacy.arrays import Weights
 from dp_sips.privacy.contributions import MOST, Split
 

@@ -5,6 +5,7 @@ is depends on the size of the data: operators see it in Spark's jobs, and the re
 """
 
 import os
+import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -16,7 +17,8 @@ import pyarrow as pa
 from dp_sips.engines.encoding import PublicCounts
 from dp_sips.engines.memory.allocator import keep_memory
 from dp_sips.engines.memory.contributions import MemoryContributions
-from dp_sips.engines.memory.loading import UserSets
+from dp_sips.engines.memory.disk import InMemory
+from dp_sips.engines.memory.sets import UserSets
 from dp_sips.engines.spark.chunks import Chunk, read_chunks
 from dp_sips.engines.spark.numbering import number_blocks
 from dp_sips.engines.spark.session import JAVA_ERRORS, known_size
@@ -114,6 +116,8 @@ class Gatherer:
             pool=ThreadPoolExecutor(threads, thread_name_prefix="dp-sips"),
             threads=threads,
             public=self.public,
+            arrays=InMemory(),
+            limit=sys.maxsize,
         )
 
 

@@ -1,0 +1,51 @@
+"""The users' sets as two flat arrays, and how they are cut into shares."""
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_sips.engines.memory.numbering import Numbers
+
+
+@dataclass(frozen=True)
+class UserSets:
+    """Users 0, 1, 2 …; the items of user u are items[ends[u − 1] : ends[u]].
+
+    `counts` says how often each pair occurred; it is empty where nobody asked.
+    """
+
+    items: Numbers
+    ends: NDArray[np.uint64]
+    counts: Numbers
+
+
+def cuts(ends: NDArray[np.uint64], pieces: int) -> list[tuple[int, int]]:
+    """Cut the users into about as many pieces as asked, with about as many pairs each."""
+    marks = np.linspace(0, float(ends[-1]), pieces + 1)[1:-1]
+    inner = np.searchsorted(ends, marks.astype(np.uint64))
+    edges = np.unique(np.concatenate(([0], inner, [len(ends)])))
+    return [(int(a), int(b)) for a, b in itertools.pairwise(edges)]
+
+
+def begins_of(shares: list[tuple[int, int]], ends: NDArray[np.uint64]) -> list[int]:
+    """Return where the pairs of each share of the users begin."""
+    return [int(ends[first - 1]) if first else 0 for first, _ in shares]
+
+
+def close_gaps(
+    items: Numbers,
+    ends: NDArray[np.uint64],
+    shares: list[tuple[int, int]],
+    begins: list[int],
+    stops: list[int],
+) -> int:
+    """Move together what is left of each share, from its begin to its stop; return the total."""
+    at = 0
+    for (first, last), begin, stop in zip(shares, begins, stops, strict=True):
+        if at < begin:
+            items[at : at + stop - begin] = items[begin:stop]
+            ends[first:last] -= np.uint64(begin - at)
+        at += stop - begin
+    return at

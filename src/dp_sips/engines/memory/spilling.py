@@ -1,0 +1,41 @@
+"""When to leave memory for the disk: beyond the limit that was given, or that the machine has."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Self
+
+import pyarrow as pa
+
+from dp_sips.engines.memory.disk import Disk, spill_folder
+from dp_sips.room import memory_left, memory_limit
+from dp_sips.sources.batches import ROWS, in_pieces
+
+_SHARE: Final = 0.7
+_LEAST: Final = 64
+_ROW_BYTES: Final = 1 << 10
+"""Bytes of the limit for each row that is read at a time."""
+_ELSE: Final = 4 << 30
+"""The limit where the system does not say how much memory there is."""
+
+
+@dataclass(frozen=True)
+class Spill:
+    """The limit, in bytes of memory, and the disk for what is beyond."""
+
+    limit: int
+    disk: Disk
+
+    @classmethod
+    def of(cls, limit: int | None, folder: str | os.PathLike[str] | None) -> Self:
+        """Keep to a limit: unless given, 70 % of what the machine or its control group has."""
+        return cls(limit or int(_SHARE * (memory_limit() or _ELSE)), Disk(spill_folder(folder)))
+
+    def pieces(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Cut a batch into pieces that are small against the limit."""
+        return in_pieces(batch, max(_LEAST, min(self.limit // _ROW_BYTES, ROWS)))
+
+    def is_due(self, held: int, needed: int) -> bool:
+        """Whether to write what is held to disk, where so many more bytes are needed to go on."""
+        left = memory_left()
+        return held + needed > self.limit or (left is not None and needed > left)
