@@ -38,7 +38,7 @@ from dp_sips.engines.spark.loading import (
     explode_chunks,
 )
 from dp_sips.engines.spark.min_users import ReduceParts
-from dp_sips.engines.spark.reading import PartitionReader
+from dp_sips.engines.spark.reading import PartitionReader, without_users
 from dp_sips.engines.spark.session import (
     cut_lineage,
     in_cloned_session,
@@ -430,8 +430,9 @@ class SparkContributions(Contributions):
         return read_blocks(rows.to_batches())
 
     def _look_up_values(self, blocks: Blocks) -> list[pa.Array]:
-        look_up = LookUpValues(self._reader, self._key, BlockSet.of(blocks), self._labels)
-        shuffled = self._frame.mapInArrow(look_up, SHUFFLE_SCHEMA).repartition("bucket")
+        frame, reader = without_users(self._frame, self._reader)
+        look_up = LookUpValues(reader, self._key, BlockSet.of(blocks), self._labels)
+        shuffled = frame.mapInArrow(look_up, SHUFFLE_SCHEMA).repartition("bucket")
         with translated_errors():
             rows = shuffled.mapInArrow(drop_repeated_values, SHUFFLE_SCHEMA).toArrow()
         columns = read_values(rows.to_batches(), self._source.item_schema)
