@@ -45,7 +45,7 @@ ENGINES: dict[str, Callable[[], Any]] = {
     "memory-1": lambda: MemoryEngine(threads=1),
     "memory-2": lambda: MemoryEngine(threads=2),
     "memory-8": lambda: MemoryEngine(threads=8),
-    "memory-disk": lambda: MemoryEngine(threads=2, memory_limit=1),  # all of it is spilled
+    "memory-disk": lambda: MemoryEngine(threads=2, memory_limit=1 << 19),  # all is spilled
     "spark": lambda: spark_engine(driver_bytes=0),
     "spark-driver": spark_engine,
 }
