@@ -12,6 +12,7 @@ from dp_sips import text
 from dp_sips.comparison import Comparison, compare
 from dp_sips.counts import Counts
 from dp_sips.errors import (
+    DiskFullError,
     DpSipsError,
     InputError,
     OutOfMemoryError,
@@ -54,6 +55,7 @@ __all__ = [
     "Counts",
     "CsvFiles",
     "Cumulative",
+    "DiskFullError",
     "DpSipsError",
     "Dpsu",
     "FlatRule",

@@ -10,6 +10,7 @@ from dp_sips.levers import SIZES
 from dp_sips.mechanisms import Mechanism
 from dp_sips.plan import Plan, plan
 from dp_sips.plotting import draw_chances
+from dp_sips.privacy.budget import Budget
 from dp_sips.validation import check_whole
 
 COMPARED: Final = (
@@ -75,6 +76,7 @@ def compare(
     epsilon: float | None = None,
     delta: float | None = None,
     rho: float | None = None,
+    budget: Budget | None = None,
     max_items: int | None = None,
 ) -> Comparison:
     """Put mechanisms side by side: how many users an item needs with each. No data is involved.
@@ -87,10 +89,15 @@ def compare(
         epsilon: As in `plan`.
         delta: As in `plan`.
         rho: As in `plan`.
+        budget: As in `plan`.
         max_items: As in `plan`.
     """
-    chosen: Sequence[str | Mechanism] = mechanisms or (COMPARED if rho is None else WITH_RHO)
-    plans = [plan(m, epsilon=epsilon, delta=delta, rho=rho, max_items=max_items) for m in chosen]
+    usual = COMPARED if rho is None and budget is None else WITH_RHO
+    chosen: Sequence[str | Mechanism] = mechanisms or usual
+    plans = [
+        plan(m, epsilon=epsilon, delta=delta, rho=rho, budget=budget, max_items=max_items)
+        for m in chosen
+    ]
     return Comparison({_name(asked, made): made for asked, made in zip(chosen, plans, strict=True)})
 
 

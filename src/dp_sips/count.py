@@ -17,7 +17,7 @@ from dp_sips.errors import UsageError
 from dp_sips.known import known_blocks, known_items
 from dp_sips.ledger import Ledger
 from dp_sips.mechanisms import Mechanism
-from dp_sips.mechanisms.base import Asked
+from dp_sips.mechanisms.base import Asked, asked_for
 from dp_sips.mechanisms.counting import (
     DEFAULT_MAX_ITEMS,
     DEFAULT_SHARE,
@@ -27,7 +27,7 @@ from dp_sips.mechanisms.counting import (
     selection_part,
 )
 from dp_sips.mechanisms.discrete import require_sampler, with_noise
-from dp_sips.plan import Plan, asked_for, planned
+from dp_sips.plan import Plan, planned
 from dp_sips.privacy.arrays import Blocks, Integers
 from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.budget import Budget
@@ -40,7 +40,7 @@ from dp_sips.sorting import sorted_items
 from dp_sips.sources import Source, open_source
 from dp_sips.sources.base import USERS
 from dp_sips.text import TextItems
-from dp_sips.unwise import warn_of_budget
+from dp_sips.unwise import warn_of_budget, warn_of_lists
 from dp_sips.validation import check_whole, refuse_unknown
 
 
@@ -65,6 +65,8 @@ def count_users(
     min_users: int = 1,
     mechanism: str | Mechanism = "auto",
     engine: str | Engine = "auto",
+    memory_limit: int | str | None = None,
+    spill_folder: str | PathLike[str] | None = None,
     nulls: str = "error",
     types: Mapping[str, Any] | None = None,
     seed: int | None = None,
@@ -103,6 +105,8 @@ def count_users(
         min_users: As in `select_partitions`; a noisy count may be below it.
         mechanism: What selects.
         engine: As in `select_partitions`.
+        memory_limit: As in `select_partitions`.
+        spill_folder: As in `select_partitions`.
         nulls: As in `select_partitions`; `other` needs one that leaves null free.
         types: As in `select_partitions`.
         seed: For tests: makes the release repeatable, and so not private at all.
@@ -140,10 +144,14 @@ def count_users(
     key = run_key(seed, insecure_test=insecure_test)
     require_sampler(key)
     shown, time = Progress(show=progress), now()
-    runner = find_engine(engine, data)
+    memory = {"memory_limit": memory_limit, "spill_folder": spill_folder}
+    runner = find_engine(engine, data, **memory)
     refuse_turns(plan, runner)
     source = open_source(runner.read(data), user=user, item=item, nulls=nulls, types=types)
     _check_columns(source, other=other)
+    lists = source.has_lists or isinstance(item, TextItems)
+    warn_of_lists(max_items, lists=lists)
+    warn_of_lists(selection_max_items, lists=lists, name="selection_max_items")
     items = None if keys is None else known_items("keys", keys, source, key)
     known = known_blocks("public_items", public_items, source, key)
     spent = asked.about(counting.guarantee)

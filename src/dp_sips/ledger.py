@@ -30,9 +30,10 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from dp_sips.errors import InputError, OutputError, UsageError
-from dp_sips.mechanisms.base import Asked, EpsilonDelta
+from dp_sips.mechanisms.base import Asked, EpsilonDelta, asked_for
 from dp_sips.mechanisms.composition import Composition, Spending
 from dp_sips.output import check_output, write_files
+from dp_sips.privacy.budget import Budget
 from dp_sips.privacy.guarantee import Guarantee, shown
 
 _KIND: Final = "dp-sips ledger"
@@ -56,8 +57,9 @@ class Ledger:
         cls,
         path: str | os.PathLike[str],
         *,
-        epsilon: float,
-        delta: float,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        budget: Budget | None = None,
         planned: bool = False,
         purpose: str | None = None,
     ) -> Self:
@@ -67,12 +69,16 @@ class Ledger:
             path: The file; it must not exist.
             epsilon: ε of the total.
             delta: δ of the total.
+            budget: In place of both: the total is the (ε, 2δ)-DP that a release of this budget, ρ
+                and δ, has by the paper's conversion.
             planned: Whether mechanisms and parameters of all releases are independent of what
                 earlier ones show, as in a plan made beforehand. Then composition is tight;
                 otherwise ε and δ add up.
             purpose: What the releases that are booked through this object are for.
         """
-        total = EpsilonDelta(epsilon, delta)
+        total = asked_for(epsilon, delta, None, budget).implied()
+        if Path(path).exists():
+            raise UsageError(f"{path} exists: book on it as it is, or name another file")
         check_output(path)
         held = {
             "kind": _KIND,
@@ -106,6 +112,7 @@ class Ledger:
         Guarantee: the file has the entry, on disk, when this returns.
         """
         own = Spending.of(spent)
+        self._read()  # or say that there is no such ledger, and leave no lock beside it
         with self._locked():
             held = self._read()
             total, whole = _total(held), _composition(held, own)

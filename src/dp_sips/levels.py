@@ -16,7 +16,6 @@ from dp_sips.mechanisms.levels import (
     check_shares,
     parts_of,
     promised_by,
-    taken,
     whole_of,
     with_the_rest,
 )
@@ -174,14 +173,15 @@ class Spending:
         After a look there is no rest: see `mechanisms/levels.py`.
         """
         self._looked |= plan.branch is not None
-        path = taken(plan.guarantee, plan.branch)
         if len(self._spent) + 1 == len(self._parts) and not self._looked:
-            design, path = with_the_rest(
-                self.asked, self._spent, self._parts[-1], path, plan.mechanism, plan.max_items
+            design = with_the_rest(
+                self.asked, self._spent, self._parts[-1], plan.mechanism, plan.max_items
             )
             if design is not None:
-                plan = replace(plan, rounds=design.rounds, bounds=design.bounds)
-        self._spent.append(path)
+                plan = replace(
+                    plan, rounds=design.rounds, guarantee=design.guarantee, bounds=design.bounds
+                )
+        self._spent.append(plan.guarantee)
         return plan
 
     def promised(self) -> Guarantee:
@@ -193,10 +193,13 @@ class Spending:
         return whole_of(self.asked, self._spent, looked=self._looked)
 
 
-def facts_of(level: Level, plan: Plan) -> dict[str, Any]:
-    """Return what is public about a level, for the certificate."""
+def facts_of(level: Level, plan: Plan, number: int) -> dict[str, Any]:
+    """Return what is public about a level that released `number` items, for the certificate."""
+    epsilon, delta = plan.guarantee.stated()
     return {
         **level.name,
+        "number": number,
+        "spent": {"epsilon": epsilon, "delta": delta},
         "mechanism": plan.mechanism.name,
         **({"chosen_by": plan.chosen_by} if plan.chosen_by else {}),
         "max_items": plan.max_items,

@@ -30,11 +30,15 @@ class Planned(Protocol):
     def max_items(self) -> int:
         """How many items of a user count."""
 
+    @property
+    def min_users(self) -> int:
+        """How many users must hold an item for it to be released at all."""
+
     def users_needed(self, probability: float, items_per_user: int = 1) -> int:
         """Return how many users must hold an item, for it to be released with this probability."""
 
 
-Replan = Callable[[Asked], Planned]
+Replan = Callable[[Asked, int], Planned]
 
 
 def levers(
@@ -45,7 +49,7 @@ def levers(
     Args:
         plan: What ran, or will run.
         asked: Its privacy parameters.
-        replan: Returns the same plan with other privacy parameters.
+        replan: Returns the same plan with other privacy parameters and another min_users.
         spell: How a parameter is called where this is read.
     """
     size = min(_USUAL, plan.max_items)
@@ -56,12 +60,13 @@ def levers(
             f"What would change that, for users with {_items(size)} each:",
             *(
                 f"- {spell(name)} {getattr(larger, name):g} instead of {getattr(asked, name):g}: "
-                f"{_needed(replan(larger), size)} instead of {now} users"
+                f"{_needed(replan(larger, plan.min_users), size)} instead of {now} users"
                 for name, larger in _larger(asked)
             ),
+            *_fewer_users(plan, lambda: replan(asked, 1), size, spell),
             *_more_items(plan, spell),
             "- coarser items, such as cities instead of streets: each merge adds up users",
-            "- items that are public anyway need no selection: publish them without one",
+            f"- {spell('public_items')}: what is public anyway takes nothing from what is not",
         )
     )
 
@@ -87,6 +92,16 @@ def _more_items(plan: Planned, spell: Callable[[str], str]) -> list[str]:
         return []
     most = f"{spell('max_items')} {plan.max_items}"
     return [f"- without {most}, more items of users with long lists count"]
+
+
+def _fewer_users(
+    plan: Planned, relaxed: Callable[[], Planned], size: int, spell: Callable[[str], str]
+) -> list[str]:
+    if plan.min_users == 1:
+        return []
+    least = f"{spell('min_users')} {plan.min_users:,}"
+    new, now = _needed(relaxed(), size), _needed(plan, size)
+    return [f"- without {least}: {new} instead of {now} users"]
 
 
 def _needed(plan: Planned, size: int) -> str:

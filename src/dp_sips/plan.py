@@ -4,7 +4,7 @@ A plan can be printed, explained, tested and audited.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -14,7 +14,7 @@ from dp_sips.errors import UsageError
 from dp_sips.levers import SIZES, levers
 from dp_sips.mechanisms import Mechanism, find_mechanism, min_users_of, requiring
 from dp_sips.mechanisms.auto import recommended
-from dp_sips.mechanisms.base import Asked, Branch, EpsilonDelta, Look, RhoDelta
+from dp_sips.mechanisms.base import Asked, Branch, Look, asked_for
 from dp_sips.mechanisms.chances import binomial
 from dp_sips.mechanisms.counting import selection_part
 from dp_sips.mechanisms.min_users import check_min_users
@@ -145,13 +145,16 @@ class Plan:
         """
         if not self.rounds:
             return self.mechanism.words(self.rounds)
-        return levers(self, self.asked, self._with_budget, spell)
+        return levers(self, self.asked, self._with, spell)
 
-    def _with_budget(self, asked: Asked) -> "Plan":
-        """Return the plan of the same mechanism with other privacy parameters."""
+    def _with(self, asked: Asked, min_users: int) -> "Plan":
+        """Return the plan of the same mechanism with other privacy parameters and `min_users`."""
         part = asked if self.share is None else selection_part(asked, self.share)
-        new = self.mechanism.design(part, self.max_items)
-        return Plan(self.mechanism, asked, new.rounds, new.guarantee, new.bounds, new.look)
+        mechanism = self.mechanism
+        if min_users != self.min_users:
+            mechanism = replace(mechanism, min_users=min_users)  # type: ignore[type-var]
+        new = mechanism.design(part, self.max_items)
+        return Plan(mechanism, asked, new.rounds, new.guarantee, new.bounds, new.look)
 
     def release_probabilities(self, users: Floats, items_per_user: int) -> Floats:
         """Return `release_probability` for each of many numbers of users."""
@@ -282,23 +285,3 @@ def planned(
         design = chosen.design(asked, most or chosen.default_max_items)
     spent = asked.about(design.guarantee)
     return Plan(chosen, asked, design.rounds, spent, design.bounds, design.look)
-
-
-def asked_for(
-    epsilon: float | None, delta: float | None, rho: float | None, budget: Budget | None = None
-) -> Asked:
-    """Return the privacy parameters, checked."""
-    if budget is not None:
-        if (epsilon, delta, rho) != (None, None, None):
-            raise UsageError("give either a budget, or epsilon or rho with delta; got both")
-        if not isinstance(budget, Budget):
-            raise UsageError(f"budget must be a Budget, got {type(budget).__name__}")
-        return RhoDelta(budget.rho, budget.delta)
-    if (epsilon is None) == (rho is None):
-        given = "both" if epsilon is not None else "neither"
-        raise UsageError(f"give either epsilon or rho, together with delta; got {given}")
-    if delta is None:
-        raise UsageError(
-            "delta is missing: give one well below 1 / (number of users), such as 1e-6"
-        )
-    return EpsilonDelta(epsilon, delta) if epsilon is not None else RhoDelta(rho or 0.0, delta)

@@ -37,6 +37,12 @@ class Progress:
         _LOG.info("%s: done", what)
 
     @contextmanager
+    def unlogged(self, what: str, total: int, unit: str) -> Iterator["Bar"]:
+        """Show a bar, and log nothing: for work that only some data asks for."""
+        with self._bar(what, total, unit) as bar:
+            yield bar
+
+    @contextmanager
     def _bar(self, what: str, total: int | None, unit: str) -> Iterator["Bar"]:
         if not self.show:
             yield Bar(None)

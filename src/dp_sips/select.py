@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from dp_sips.checkpoint import NOT_SAVED, Checkpoint, Saved, saved_in, what_is_asked
 from dp_sips.engines import find_engine
 from dp_sips.engines.base import Engine
 from dp_sips.engines.block_sets import NO_BLOCKS
@@ -51,6 +52,9 @@ def select_partitions(
     min_users: int = 1,
     mechanism: str | Mechanism = "auto",
     engine: str | Engine = "auto",
+    memory_limit: int | str | None = None,
+    spill_folder: str | PathLike[str] | None = None,
+    checkpoint: str | PathLike[str] | Checkpoint | None = None,
     hierarchy: Shares = False,
     nulls: str = "error",
     types: Mapping[str, Any] | None = None,
@@ -84,6 +88,12 @@ def select_partitions(
         mechanism: "auto" for the recommended one, another name such as "sips", or a mechanism with
             its own parameters.
         engine: "auto", "memory", "spark", "reference", or an engine with its own options.
+        memory_limit: For the memory engine, how many bytes of memory to keep to, as "8 GB"; unless
+            given, 70 % of what there is. What is beyond goes to disk.
+        spill_folder: The folder for that, if not the system's own for temporary files.
+        checkpoint: A folder for the state of the run: if it is killed, the same call goes on after
+            the last finished round, and gives the release of an undisturbed run. The folder holds
+            the secret key until the release is there, and is removed then.
         hierarchy: Where `item` names several columns, the coarsest first: select the values of the
             first, then pairs of a released value and one of the second column, and so on. True
             for equal parts of the budget, or the levels' shares, as (1, 2). `selection.levels` has
@@ -115,8 +125,10 @@ def select_partitions(
     plan = planned(epsilon=epsilon, delta=delta, rho=rho, budget=budget)
     key = run_key(seed, insecure_test=insecure_test)
     shown, time = Progress(show=progress), now()
-    runner = find_engine(engine, data)
+    memory = {"memory_limit": memory_limit, "spill_folder": spill_folder}
+    runner = find_engine(engine, data, **memory)
     refuse_turns(plan, runner)
+    saved = saved_in(checkpoint, runner, levels=len(levels))
     opened = partial(open_source, user=user, nulls=nulls, types=types)
     if levels:
         spending = Spending(plan.asked, levels, lambda part: planned(**asdict(part)))
@@ -124,21 +136,32 @@ def select_partitions(
         def read(level: Level) -> Source:
             return opened(runner.read(data), item=level.item)
 
-        promised = replace(plan, guarantee=spending.promised())
-        book(ledger, promised, read(levels[-1]), key, "items, level by level")
+        promised, last = replace(plan, guarantee=spending.promised()), read(levels[-1])
+        _warn_of_lists(plan, last, item)
+        book(ledger, promised, last, key, "items, level by level")
         return _select_levels(levels, spending, read, runner=runner, key=key, shown=shown)
     source = opened(runner.read(data), item=item)
+    asked = what_is_asked(plan, source, ledger)
+    key = saved.key(key, asked)
     known = known_blocks("public_items", public_items, source, key)
-    warn_of_lists(plan.max_items, lists=source.has_lists or isinstance(item, TextItems))
-    book(ledger, plan, source, key, "items")
+    _warn_of_lists(plan, source, item)
+    if not saved.going_on:
+        book(ledger, plan, source, key, "items")
+    saved.begin(key, asked)
 
     bounds = replace(plan.bounds, without=known)
     with closing(runner.load(source, bounds, key, shown)) as contributions:
-        plan = run_rounds(plan, contributions, key, shown)
+        plan = run_rounds(plan, contributions, key, shown, saved=saved)
         released = sorted_items(contributions.released(), source.item_schema)
 
+    if saved is not checkpoint:  # else its owner says when the release is safe
+        saved.done()
     facts = public_facts(source, released, known, time)
     return Selection(source.restore(released), plan, not key.is_test, facts)
+
+
+def _warn_of_lists(plan: Plan, source: Source, item: Any) -> None:
+    warn_of_lists(plan.max_items, lists=source.has_lists or isinstance(item, TextItems))
 
 
 def _select_levels(
@@ -164,7 +187,7 @@ def _select_levels(
             plan = run_rounds(plan, loaded, own, shown, spending.settled)
             released.append(sorted_items(loaded.released(), source.item_schema))
         tables.append(source.restore(released[-1]))
-        facts.append(facts_of(level, plan))
+        facts.append(facts_of(level, plan, released[-1].num_rows))
 
     items = whole_release(released, source)
     public = public_facts(source, items, NO_BLOCKS, time) | {"levels": facts}
@@ -219,14 +242,20 @@ def run_rounds(
     key: Key,
     shown: Progress,
     settled: Callable[[Plan], Plan] = lambda plan: plan,
+    *,
+    saved: Saved = NOT_SAVED,
 ) -> Plan:
     """Run a plan on loaded contributions; return the plan that ran, if a look chose it.
 
-    `settled` may change its rounds, once it is known what the look chose.
+    `settled` may change its rounds, once it is known what the look chose. Rounds that were `saved`
+    have run before.
     """
     plan = settled(plan.after_look(contributions, key.scrambler(Purpose.LOOK)))
+    finished = saved.restore(contributions)
     for index, round_ in enumerate(shown.steps("rounds", plan.rounds, len(plan.rounds))):
-        round_.run(contributions, key.noise_of_round(index))
+        if index >= finished:
+            round_.run(contributions, key.noise_of_round(index))
+            saved.save(index + 1, contributions)
     return plan
 
 

@@ -54,7 +54,8 @@ class Selection:
         """Everything public about this release, ready for JSON.
 
         Its fields are those of certificate.schema.json, the same for every mechanism; what does not
-        apply is null. A release in Python has no file: the command line adds `output`.
+        apply is null. A release in Python has no file: the command line adds `output`, and
+        `prefixes`.
         """
         spent, facts = self.guarantee, self._facts
         epsilon, delta = spent.stated()
@@ -90,12 +91,13 @@ class Selection:
             "count": facts["count"],
             "levels": facts.get("levels"),
             "output": facts.get("output"),
+            "prefixes": facts.get("prefixes"),
         }
         return {name: _plain(fact) for name, fact in whole.items()}
 
-    def written(self, file: str, sha256: str) -> Self:
-        """Return this selection, with a certificate that names the file that holds the release."""
-        return replace(self, _facts=self._facts | {"output": {"file": file, "sha256": sha256}})
+    def written(self, file: str, sha256: str, what: str = "output") -> Self:
+        """Return this selection, with a certificate that names a file: by default, its items'."""
+        return replace(self, _facts=self._facts | {what: {"file": file, "sha256": sha256}})
 
     def to_json(self) -> str:
         """Return the certificate as JSON."""

@@ -29,24 +29,30 @@ def on_purpose() -> Iterator[None]:
         yield
 
 
-def warn_of_budget(asked: Asked) -> None:
-    """Warn of a δ or an ε that protects hardly anybody."""
+def unwise_budget(asked: Asked) -> Iterator[str]:
+    """Yield what is to be said of a δ or an ε that protects hardly anybody."""
     if asked.delta >= LARGE_DELTA:
-        _warn(
+        yield (
             f"delta={asked.delta:g} lets the promise fail for one person in {1 / asked.delta:,.0f}:"
             " give one well below 1 / (number of users), such as 1e-6"
         )
     for name, most in (("epsilon", LARGE_EPSILON), ("rho", LARGE_RHO)):
         value = getattr(asked, name, 0.0)
         if value > most:
-            _warn(f"{name}={value:g} hardly protects anybody: values around 1 are common")
+            yield f"{name}={value:g} hardly protects anybody: values around 1 are common"
 
 
-def warn_of_lists(max_items: int, *, lists: bool) -> None:
+def warn_of_budget(asked: Asked) -> None:
+    """Warn of a δ or an ε that protects hardly anybody."""
+    for message in unwise_budget(asked):
+        _warn(message)
+
+
+def warn_of_lists(max_items: int | None, *, lists: bool, name: str = "max_items") -> None:
     """Warn where people have lists of items, and one of each counts."""
     if lists and max_items == 1:
         _warn(
-            "max_items=1 lets one item of each list count, and the others are ignored: "
+            f"{name}=1 lets one item of each list count, and the others are ignored: "
             "leave it out, or give more"
         )
 

@@ -1,11 +1,19 @@
 """Checks of what callers give: numbers, and the names that other libraries give to parameters."""
 
 import math
+import re
 from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any, Final
 
 from dp_sips.errors import UsageError, did_you_mean
+
+_UNITS: Final = {"B": 1} | {
+    f"{letter}{suffix}B": base**power
+    for suffix, base in (("", 1000), ("I", 1024))
+    for power, letter in enumerate("KMGT", start=1)
+}
+_SIZE: Final = re.compile(rf"(\d+(?:\.\d+)?) *({'|'.join(_UNITS)})", re.IGNORECASE)
 
 
 def check_whole(name: str, value: object, least: int = 1, most: int | None = None) -> int:
@@ -15,6 +23,15 @@ def check_whole(name: str, value: object, least: int = 1, most: int | None = Non
         asked = f"of at least {least}" if most is None else f"from {least} to {most}"
         raise UsageError(f"{name} must be a whole number {asked}, got {value!r}")
     return int(value)  # type: ignore[call-overload,no-any-return]
+
+
+def check_bytes(name: str, value: object) -> int:
+    """Reject anything but a size of at least one byte: a whole number, or text such as "8 GB"."""
+    found = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
+    if found is None and isinstance(value, str):
+        raise UsageError(f'{name} must be a size such as "8 GB" or "500 MB", got {value!r}')
+    size = int(float(found[1]) * _UNITS[found[2].upper()]) if found else value
+    return check_whole(name, size)
 
 
 def check_number(name: str, value: object) -> float:
@@ -45,8 +62,8 @@ def check_positive(name: str, value: object) -> float:
 
 OURS: Final = (
     "user", "item", "epsilon", "delta", "rho", "budget", "ledger", "max_items", "items_per_user",
-    "public_items", "min_users", "mechanism", "engine", "hierarchy", "nulls", "types", "seed",
-    "insecure_test", "progress",
+    "public_items", "min_users", "mechanism", "engine", "memory_limit", "spill_folder",
+    "checkpoint", "hierarchy", "nulls", "types", "seed", "insecure_test", "progress",
 )  # fmt: skip
 
 _MEANT: Final = {

@@ -45,8 +45,12 @@ ALLOWED: dict[str, set[str]] = {
     "plan": {
         "errors", "levers", "mechanisms", "notebook", "plotting", "privacy", "unwise", "validation",
     },
-    "comparison": {"errors", "levers", "mechanisms", "notebook", "plan", "plotting", "validation"},
-    "pages": {"errors", "mechanisms", "output", "plan", "privacy", "sources", "validation"},
+    "comparison": {
+        "errors", "levers", "mechanisms", "notebook", "plan", "plotting", "privacy", "validation",
+    },
+    "pages": {
+        "errors", "mechanisms", "output", "plan", "privacy", "sources", "unwise", "validation",
+    },
     "selection": {"notebook", "pages", "plan", "privacy", "rows"},
     "ledger": {"errors", "mechanisms", "output", "privacy"},
     "engines": {"errors", "mechanisms", "privacy", "progress", "room", "sources", "validation"},
@@ -58,15 +62,20 @@ ALLOWED: dict[str, set[str]] = {
         "progress", "room", "select", "selection", "sorting", "sources", "text", "unwise",
         "validation",
     },
+    "checkpoint": {
+        "engines", "errors", "ledger", "plan", "privacy", "sources", "temporaries",
+    },
     "select": {
-        "engines", "errors", "known", "ledger", "levels", "mechanisms", "plan", "privacy",
-        "progress", "room", "selection", "sorting", "sources", "text", "unwise", "validation",
+        "checkpoint", "engines", "errors", "known", "ledger", "levels", "mechanisms", "plan",
+        "privacy", "progress", "room", "selection", "sorting", "sources", "text", "unwise",
+        "validation",
     },
     "levels": {
         "engines", "errors", "mechanisms", "plan", "privacy", "sorting", "sources", "text",
     },
     "auditing": {
-        "engines", "mechanisms", "plan", "privacy", "progress", "select", "sources", "unwise",
+        "engines", "errors", "mechanisms", "plan", "privacy", "progress", "select", "sources",
+        "unwise",
     },
     "__init__": {
         "auditing", "comparison", "count", "counts", "engines", "errors", "ledger", "mechanisms",
@@ -336,7 +345,7 @@ class TestOneFilePerMechanism:
         core = sum(
             len(path.read_text("utf-8").splitlines()) for path in (ROOT / "privacy").glob("*.py")
         )
-        assert core <= 1_600
+        assert core <= 1_550
 
     def test_constants_and_types_have_one_home(self) -> None:
         defined = Counter(
@@ -360,6 +369,7 @@ class TestSurface:
             "Counts",
             "CsvFiles",
             "Cumulative",
+            "DiskFullError",
             "DpSipsError",
             "Dpsu",
             "FlatRule",

@@ -64,10 +64,11 @@ def test_keys_from_a_file(count: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (["--share", "2"], ["share must be in (0, 1)"]),
+        (["--share", "2"], ["--share must be in (0, 1)"]),
         (["--other", "--nulls", "group"], ["--other has a row", "--nulls group"]),
-        (["--max-items", "0"], ["max_items must be"]),
+        (["--max-items", "0"], ["--max-items must be"]),
         (["-o", "counts.txt"], ["a text file holds one column"]),
+        (["--selection-max-items", "0"], ["--selection-max-items must be"]),
         (["--keys", "missing.csv"], ["missing.csv"]),
         (["--seed", "3"], ["--insecure-test"]),
         (["--max-partitions", "3"], ["--max-items"]),
@@ -76,6 +77,24 @@ def test_keys_from_a_file(count: Any, tmp_path: Path) -> None:
 )
 def test_what_is_wrong_is_one_line(count: Any, flags: list[str], words: list[str]) -> None:
     assert count(*flags).refused(*words)
+
+
+def test_options_of_a_selection_are_named_as_they_are_typed(count: Any, tmp_path: Path) -> None:
+    keys = tmp_path / "keys.csv"
+    keys.write_text("item\ntea\n")
+    for flag in ("--share", "--selection-max-items", "--min-users"):
+        assert count("--keys", keys, flag, "0.5" if flag == "--share" else "2").refused(
+            f"nothing is selected: leave out {flag}"
+        )
+
+
+@pytest.mark.parametrize("name", ["counts.csv", "counts.parquet", "counts.jsonl"])
+def test_a_file_with_other_users_can_be_the_keys(count: Any, tmp_path: Path, name: str) -> None:
+    keys = tmp_path / name
+    assert count("--other", "-o", keys).code == 0
+    ran = count("--keys", keys, "--json")
+    assert ran.code == 0
+    assert [row["item"] for row in json.loads(ran.out)["counts"]] == ["jam", "rice", "tea"]
 
 
 def test_the_keys_are_not_replaced(count: Any, tmp_path: Path) -> None:

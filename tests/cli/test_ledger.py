@@ -20,6 +20,12 @@ def test_a_new_one_has_all_left(run: Any, path: Path) -> None:
     assert "Left: about 2 of epsilon" in shown
 
 
+def test_one_that_exists_is_not_made_again(run: Any, path: Path) -> None:
+    ran = run("ledger", "create", path, "--epsilon", "3", "--delta", "2e-5")
+    assert ran.refused("exists: book on it as it is, or name another file")
+    assert "--force" not in ran.err
+
+
 def test_releases_are_booked_and_shown(run: Any, select: Any, path: Path) -> None:
     assert select("--ledger", path, "--purpose", "the weekly list", "--quiet").code == 0
     shown = run("ledger", path).out

@@ -61,7 +61,7 @@ def test_rounds_and_ratio(run: Any) -> None:
         (("sips", "--mechanism", "sips"), ("named twice",)),
         (("spis",), ("unknown mechanism 'spis'", "'sips'")),
         (("--users", "-1"), ("users must be", "-1")),
-        (("--users", "5", "--items-per-user", "0"), ("items_per_user must be", "0")),
+        (("--users", "5", "--items-per-user", "0"), ("--items-per-user must be", "0")),
         (("--epsilon", "1"), ("both",)),
         (("--max-groups", "5"), ("--max-items",)),
         (("--user", "u"), ("unknown flag --user",)),

@@ -74,6 +74,16 @@ def test_every_control_moves_the_numbers(page: Any) -> None:
     assert 'mechanism="gw", epsilon=2.0' in page.text("#python")
 
 
+def test_what_is_unwise_is_shown_while_it_is(page: Any) -> None:
+    hidden = "document.getElementById('unwise').hidden"
+    assert page.run(hidden)
+    change(page, "#delta", "0.01")
+    assert "delta=0.01 lets the promise fail" in page.text("#unwise")
+    assert not page.run(hidden)
+    change(page, "#delta", "1e-6")
+    assert page.run(hidden)
+
+
 def test_curve_and_thresholds_move_too(page: Any) -> None:
     curve = "document.querySelector('#chance path').getAttribute('d')"
     caption, rounds, drawn = page.text("#needs figcaption"), page.text("#rounds"), page.run(curve)

@@ -17,6 +17,7 @@ from scipy.special import ndtr
 
 from dp_sips import (
     Audit,
+    Budget,
     Cumulative,
     Mad2R,
     Matching,
@@ -26,7 +27,7 @@ from dp_sips import (
     audit,
     plan,
 )
-from dp_sips.auditing import Row
+from dp_sips.auditing import Row, run
 from dp_sips.auditing.divergence import true_delta
 from dp_sips.auditing.enumeration import Cells, Coins, Tree, distributions
 from dp_sips.auditing.integration import chance
@@ -62,6 +63,22 @@ class TestSound:
         exact = [row.tightness for row in found.rows if row.method == "exact"]
         loose = {"mad2r": 0.8, "sips-rule": 0.5, "flat-rule": 0.5}
         assert max(exact) > loose.get(mechanism, 0.9)
+
+    def test_of_a_budget(self) -> None:
+        budget = Budget(2.0, 0.05)
+        found = audit(["sips", "gw"], budget=budget, max_items=1, quick=True)
+        assert found.passed, found.table()
+        stated, _ = plan("sips", budget=budget, max_items=1).guarantee.stated()
+        assert {row.epsilon for row in found.rows if row.mechanism == "sips"} == {stated}
+        assert max(row.tightness for row in found.rows if row.method == "exact") > 0.9
+
+    def test_what_is_audited_of_a_budget(self) -> None:
+        options = {"rho": 0.1, "delta": 1e-6, "max_items": None}
+        able = {name for name in MECHANISMS if run._can_be_planned(name, options)}
+        assert {"sips", "gw", "cumulative"} <= able
+        assert "sips-rule" not in able
+        with pytest.raises(UsageError, match="either a budget"):
+            audit("sips", epsilon=2.0, budget=Budget(0.1, 1e-6))
 
     def test_on_the_reference_engine(self) -> None:
         names = ["sips", "matching", "gw"]

@@ -1,14 +1,12 @@
 """The whole mechanism on a small universe, without sampling: every history and its probability.
 
-Given the weights, the verdicts of a round are independent coins, so the distribution over all
-histories of verdicts can be written down. The users' sets, their weights and removals are those of
-the reference engine; only the noise is replaced by its probabilities. The true δ(ε) between
-neighbours is then the hockey-stick divergence, and it must be within the promise.
+The users' sets, their weights and removals are those of the reference engine; only the noise is
+replaced by its probabilities (`histories.py`). The true δ(ε) between neighbours is then the
+hockey-stick divergence, and it must be within the promise.
 """
 
-import math
 from dataclasses import replace
-from itertools import product
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -16,58 +14,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
+from tests.privacy.histories import Sets, crowd, histories, worst_delta
 
 from dp_sips import Guarantee, Sips, WeightedGaussian, plan
-from dp_sips.auditing.divergence import true_delta
 from dp_sips.engines.reference import ReferenceContributions
 from dp_sips.mechanisms.weighted_gaussian import GaussianRound
 from dp_sips.privacy.weights import UNIT
 
-Sets = list[list[tuple[object, ...]]]
-Histories = dict[tuple[Any, ...], float]
 EPSILONS = (0.01, 0.1, 0.3, 1.0, 2.0, 4.0)
 # Sums of a few hundred products, each as good as ndtr.
 ROUNDING = 1e-13
 
 
-def histories(sets: Sets, rounds: tuple[GaussianRound, ...]) -> Histories:
-    """Return the probability of each sequence of released sets."""
-    if not rounds:
-        return {(): 1.0}
-    step, *later = rounds
+def chances(sets: Sets, step: GaussianRound) -> dict[Any, float]:
+    """Return the chance of each item in a round."""
     loaded = ReferenceContributions(sets, [], {}, pa.schema([]))
-    chances = {
+    return {
         item: float(ndtr((weight / UNIT - step.threshold) / step.sigma))
         for item, weight in loaded.weigh(step.max_items).items()
     }
-    found: Histories = {}
-    for verdicts in product((False, True), repeat=len(chances)):
-        released = frozenset(item for item, yes in zip(chances, verdicts, strict=True) if yes)
-        odds = math.prod(p if item in released else 1 - p for item, p in chances.items())
-        left = [[item for item in items if item not in released] for items in sets]
-        for rest, more in histories(left, tuple(later)).items():
-            found[(released, *rest)] = odds * more
-    return found
 
 
-def worst(sets: Sets, rounds: tuple[GaussianRound, ...], epsilon: float) -> float:
-    """Return the true δ(ε) over all users that can be removed."""
-    whole = histories(sets, rounds)
-    kinds = {tuple(items) for items in sets}
-    return max(
-        true_delta(whole, histories(without(sets, list(kind)), rounds), epsilon) for kind in kinds
-    )
-
-
-def without(sets: Sets, one: list[tuple[object, ...]]) -> Sets:
-    rest = list(sets)
-    rest.remove(one)
-    return rest
-
-
-def crowd(counts: dict[tuple[int, ...], int]) -> Sets:
-    """Return so many users with each ordered set of items."""
-    return [[(item,) for item in items] for items, count in counts.items() for _ in range(count)]
+worst = partial(worst_delta, chances=chances)
 
 
 def orders(items: int) -> list[tuple[int, ...]]:
@@ -80,7 +48,7 @@ def crowds(items: int, most: int) -> st.SearchStrategy[Sets]:
     """Return users with all kinds of sets, one of them at least."""
     count = st.integers(0, most) | st.just(0)
     counts = st.fixed_dictionaries(dict.fromkeys(orders(items), count))
-    return counts.map(lambda found: crowd(found) or crowd({(0,): 1}))
+    return counts.map(lambda found: crowd(*found.items()) or crowd(((0,), 1)))
 
 
 plans = st.builds(
@@ -127,7 +95,7 @@ class TestPromise:
     @pytest.mark.parametrize("rounds", [1, 2])
     def test_an_item_that_others_hold_but_do_not_count(self, rounds: int) -> None:
         """Bounding leaves the second item of all others out: only the one user gives it weight."""
-        sets = crowd({(0, 1): 9, (1,): 1})
+        sets = crowd(((0, 1), 9), ((1,), 1))
         made = plan(Sips(rounds), rho=0.5, delta=0.05, max_items=1)
         for epsilon in EPSILONS:
             assert worst(sets, made.rounds, epsilon) <= made.guarantee.delta(epsilon=epsilon)
@@ -137,7 +105,7 @@ class TestTightness:
     """The promise is nearly reached, so a little less noise or threshold is caught."""
 
     MADE = plan("weighted-gaussian", rho=0.2, delta=1e-3, max_items=1)
-    SETS = staticmethod(lambda n: crowd({(0,): n}))
+    SETS = staticmethod(lambda n: crowd(((0,), n)))
 
     def worst_of_sizes(self, rounds: tuple[GaussianRound, ...], epsilon: float) -> float:
         return max(worst(self.SETS(n), rounds, epsilon) for n in range(2, 25))
@@ -161,7 +129,7 @@ class TestTightness:
 
     def test_a_threshold_for_fewer_items_is_caught(self) -> None:
         """Two novel items under a threshold that expects one."""
-        sets = crowd({(0, 1): 1})
+        sets = crowd(((0, 1), 1))
         two = plan("weighted-gaussian", rho=0.2, delta=1e-3, max_items=2)
         assert worst(sets, two.rounds, 30.0) <= two.guarantee.delta(epsilon=30.0)
         broken = tuple(replace(r, max_items=2) for r in self.MADE.rounds)
@@ -176,6 +144,6 @@ class TestTightness:
 
 def test_probabilities_add_up() -> None:
     made = plan(Sips(2), rho=0.5, delta=0.1, max_items=2)
-    found = histories(crowd({(0,): 3, (0, 1): 2, (1,): 1}), made.rounds)
+    found = histories(crowd(((0,), 3), ((0, 1), 2), ((1,), 1)), made.rounds, chances)
     assert sum(found.values()) == pytest.approx(1)
     assert isinstance(made.guarantee, Guarantee)

@@ -6,7 +6,7 @@ are the reference engine's; the true δ(ε) between neighbours is the hockey-sti
 
 import math
 from dataclasses import replace
-from itertools import pairwise, product
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
+from tests.privacy.histories import Sets, crowd, verdicts
 
 from dp_sips import Dpsu, Gw, PolicyLaplace, Single, plan
+from dp_sips.auditing.divergence import true_delta
 from dp_sips.engines.reference import ReferenceContributions
 from dp_sips.mechanisms.dpsu import PolicyGaussianRound
 from dp_sips.mechanisms.gw import FavouriteRound
@@ -24,20 +26,19 @@ from dp_sips.mechanisms.policy_laplace import PolicyLaplaceRound
 from dp_sips.mechanisms.turns import Favourite
 from dp_sips.privacy.weights import UNIT
 
-Sets = list[list[tuple[object, ...]]]
 EPSILONS = (0.05, 0.3, 1.0, 2.0, 4.0)
 ROUNDING = 1e-13
 ITEMS = 3
 Round = PolicyGaussianRound | PolicyLaplaceRound | FavouriteRound
 
 
-def coins(sets: Sets, step: Round) -> list[float]:
+def coins(sets: Sets, step: Round) -> dict[int, float]:
     """Return the chance of each item, whose users pay in this order."""
     times: Any = [dict.fromkeys(items, 1) for items in sets]
     loaded = ReferenceContributions(sets, times, {}, pa.schema([]))
     pay = loaded.pay_favourites if isinstance(step, FavouriteRound) else loaded.pay_shares
     weights = pay(step.policy, step.max_items)  # type: ignore[arg-type]
-    return [_chance(step, weights.get((item,), 0)) for item in range(ITEMS)]
+    return {item: _chance(step, weights.get((item,), 0)) for item in range(ITEMS)}
 
 
 def _chance(step: Round, weight: int) -> float:
@@ -51,32 +52,13 @@ def _chance(step: Round, weight: int) -> float:
     return tail if lacks > 0 else 1 - tail
 
 
-def true_delta(one: list[float], other: list[float], epsilon: float) -> float:
-    """Return the larger of the two hockey-stick divergences between vectors of coins."""
-
-    def odds(chances: list[float], verdicts: tuple[bool, ...]) -> float:
-        return math.prod(p if yes else 1 - p for p, yes in zip(chances, verdicts, strict=True))
-
-    def excess(p: list[float], q: list[float]) -> float:
-        return sum(
-            max(0.0, odds(p, verdicts) - math.exp(epsilon) * odds(q, verdicts))
-            for verdicts in product((False, True), repeat=len(p))
-        )
-
-    return max(excess(one, other), excess(other, one))
-
-
 def worst(sets: Sets, step: Any, epsilon: float) -> float:
-    """Return the true δ(ε) over all users that can be removed."""
-    whole = coins(sets, step)
+    """Return the true δ(ε) over all users that can be removed: each has a turn of their own."""
+    whole = dict(verdicts(coins(sets, step)))
     return max(
-        true_delta(whole, coins(sets[:gone] + sets[gone + 1 :], step), epsilon)
+        true_delta(whole, dict(verdicts(coins(sets[:gone] + sets[gone + 1 :], step))), epsilon)
         for gone in range(len(sets))
     )
-
-
-def crowd(*counts: tuple[tuple[int, ...], int]) -> Sets:
-    return [[(item,) for item in items] for items, count in counts for _ in range(count)]
 
 
 turns: st.SearchStrategy[Sets] = st.lists(
@@ -172,7 +154,8 @@ class TestSingle:
 
     @staticmethod
     def worst(chances: list[float], epsilon: float) -> float:
-        return max(true_delta([one], [other], epsilon) for one, other in pairwise(chances))
+        releases = [dict(verdicts({0: chance})) for chance in chances]
+        return max(true_delta(one, other, epsilon) for one, other in pairwise(releases))
 
     @staticmethod
     def chances(made: Any, users: int) -> list[float]:

@@ -5,7 +5,6 @@ hockey-stick divergence over all releases. Votes are the reference engine's; a v
 some neighbours exceed the promise, which is what the tests look for in each.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,8 +12,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.privacy.histories import verdicts
 
 from dp_sips import Matching, plan
+from dp_sips.auditing.divergence import true_delta
 from dp_sips.engines.reference import ReferenceContributions
 from dp_sips.mechanisms.matching import MatchingRound
 from dp_sips.mechanisms.single import SingleRule
@@ -71,19 +72,13 @@ def neighbours(count: int, items: int = ITEMS, users: int = 12) -> list[Neighbou
     return [Neighbours.draw(random, items, users) for _ in range(count)]
 
 
-def releases(votes: Votes, chances: Floats) -> Floats:
-    """Return the probability of each of the 2^items releases."""
-    odds = np.ones(1)
-    for vote in votes:
-        chance = chances[min(vote, len(chances) - 1)]
-        odds = np.concatenate((odds * (1 - chance), odds * chance))
-    return odds
-
-
-def true_delta(pair: tuple[Votes, Votes], chances: Floats, epsilon: float) -> float:
-    one, other = (releases(votes, chances) for votes in pair)
-    grow = math.exp(epsilon)
-    return max(float(np.maximum(a - grow * b, 0).sum()) for a, b in ((one, other), (other, one)))
+def delta_of(pair: tuple[Votes, Votes], chances: Floats, epsilon: float) -> float:
+    """Return the true δ(ε) of two neighbours' votes."""
+    one, other = (
+        dict(verdicts({item: chances[min(vote, len(chances) - 1)] for item, vote in enumerate(v)}))
+        for v in pair
+    )
+    return true_delta(one, other, epsilon)
 
 
 def table(epsilon: float = EPSILON, delta: float = DELTA) -> Floats:
@@ -91,7 +86,7 @@ def table(epsilon: float = EPSILON, delta: float = DELTA) -> Floats:
 
 
 def worst(rule: Rule, chances: Floats, count: int = 400) -> float:
-    return max(true_delta(each.votes(rule), chances, EPSILON) for each in neighbours(count))
+    return max(delta_of(each.votes(rule), chances, EPSILON) for each in neighbours(count))
 
 
 def largest_step(rule: Rule, drawn: list[Neighbours]) -> int:
@@ -120,7 +115,7 @@ class TestPromise:
             made.guarantee.delta(epsilon=epsilon),
         )
         for each in neighbours(200):
-            assert true_delta(each.votes(matched), chances, epsilon) <= promised + ROUNDING
+            assert delta_of(each.votes(matched), chances, epsilon) <= promised + ROUNDING
 
 
 class TestCoins:

@@ -7,7 +7,7 @@ largest, and one that asks for enough users without subtracting anything.
 
 import math
 from collections.abc import Callable
-from itertools import product
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
+from tests.privacy.histories import Sets, crowd, worst_delta
 
 from dp_sips import Cumulative, Matching, Single, Sips, SipsRule, WeightedGaussian, plan
 from dp_sips.engines import reference
@@ -24,8 +25,6 @@ from dp_sips.mechanisms.evidence import CLAIMS, STEP_BITS, joint_bound
 from dp_sips.privacy.budget import gaussian_delta
 from dp_sips.privacy.weights import UNIT
 
-Sets = list[list[tuple[object, ...]]]
-Histories = dict[tuple[Any, ...], float]
 EPSILONS = (0.1, 0.3, 1.0, 2.0)
 ROUNDING = 1e-12
 ITEMS = 3
@@ -53,38 +52,7 @@ def _chance(step: Any, weight: int, bits: int) -> float:
     return float(ndtr(-needed / step.sigma))
 
 
-def histories(sets: Sets, rounds: tuple[Any, ...]) -> Histories:
-    """Return the probability of each sequence of released sets."""
-    if not rounds:
-        return {(): 1.0}
-    step, *later = rounds
-    found: Histories = {}
-    likely = {item: p for item, p in chances(sets, step).items() if p > 0}
-    for verdicts in product((False, True), repeat=len(likely)):
-        released = frozenset(item for item, yes in zip(likely, verdicts, strict=True) if yes)
-        odds = math.prod(p if item in released else 1 - p for item, p in likely.items())
-        left = [[item for item in items if item not in released] for items in sets]
-        for rest, more in histories(left, tuple(later)).items():
-            found[(released, *rest)] = odds * more
-    return found
-
-
-def worst(sets: Sets, rounds: tuple[Any, ...], epsilon: float) -> float:
-    """Return the true δ(ε), both ways, over all users that can be removed."""
-    whole = histories(sets, rounds)
-    found = 0.0
-    for kind in {tuple(items) for items in sets}:
-        rest = list(sets)
-        rest.remove(list(kind))
-        other = histories(rest, rounds)
-        for p, q in ((whole, other), (other, whole)):
-            excess = (max(0.0, odds - math.exp(epsilon) * q.get(h, 0.0)) for h, odds in p.items())
-            found = max(found, sum(excess))
-    return found
-
-
-def crowd(*counts: tuple[tuple[int, ...], int]) -> Sets:
-    return [[(item,) for item in items] for items, count in counts for _ in range(count)]
+worst = partial(worst_delta, chances=chances)
 
 
 MECHANISMS: dict[str, Callable[[int], Any]] = {

@@ -142,3 +142,46 @@ def test_more_pairs_than_memory(tmp_path: Path) -> None:
     assert "--engine spark" in ran.stderr
     assert ran.stderr.count("\n") == 1
     assert os.listdir(tmp_path) == ["data.parquet"]  # noqa: PTH208
+
+
+KILLED_AFTER_A_ROUND = """
+import os, signal, sys
+from dp_sips import checkpoint
+from dp_sips.cli import main
+
+save = checkpoint.Checkpoint.save
+
+
+def save_and_die(self, rounds, contributions):
+    save(self, rounds, contributions)
+    if rounds == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+checkpoint.Checkpoint.save = save_and_die
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_killed_run_goes_on(tmp_path: Path) -> None:
+    """The second run finds one finished round, and the release is that of an undisturbed run."""
+    rows = [(user, f"item {item}") for user in range(400) for item in range(user % 30)]
+    users, items = zip(*rows, strict=True)
+    pq.write_table(pa.table({"user": users, "item": items}), tmp_path / "data.parquet")
+    flags = "select data.parquet --user user --item item --rho 1 --delta 1e-3 --mechanism sips"
+    test = f"{flags} --seed 5 --insecure-test -o".split()
+
+    def run(start: tuple[str, ...], *words: str) -> int:
+        ran = subprocess.run((*start, *words), cwd=tmp_path, capture_output=True, check=False)
+        return ran.returncode
+
+    saved = ("--checkpoint", "run")
+    first = run((sys.executable, "-c", KILLED_AFTER_A_ROUND), *test, "resumed.csv", *saved)
+    assert first == -signal.SIGKILL
+    assert not (tmp_path / "resumed.csv").exists()
+    assert (tmp_path / "run" / "state.npz").exists()
+    assert run(START, *test, "resumed.csv", *saved) == 0
+    assert run(START, *test, "undisturbed.csv") == 0
+    assert (tmp_path / "resumed.csv").read_bytes() == (tmp_path / "undisturbed.csv").read_bytes()
+    assert len((tmp_path / "resumed.csv").read_text().splitlines()) > 1
+    assert not (tmp_path / "run").exists()

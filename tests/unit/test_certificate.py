@@ -70,6 +70,37 @@ def test_counts(options: Any, budget: Any) -> None:
         assert spent["delta"] <= asked["delta"]
 
 
+@pytest.mark.parametrize("mechanism", ["sips", "auto"])
+def test_levels_have_their_number_and_what_they_spent(mechanism: str) -> None:
+    rows = {"who": list(range(900)), "land": ["a", "b"] * 450, "town": ["x", "y", "z"] * 300}
+    made = dp_sips.select_partitions(
+        rows, user="who", item=["land", "town"], hierarchy=True, mechanism=mechanism, **BUDGETS[0]
+    ).certificate
+    VALIDATOR.validate(made)
+    coarse, fine = made["levels"]
+    assert (coarse["number"], fine["number"]) == (2, 6)
+    assert coarse["spent"]["epsilon"] == pytest.approx(1.5, rel=0.01)
+    assert 0 < coarse["spent"]["delta"] <= 0.5e-4
+    # Without a look, the last level has all that composition leaves.
+    assert (fine["spent"]["epsilon"] > 1.6) == (mechanism == "sips")
+    with pytest.raises(ValidationError):
+        VALIDATOR.validate(made | {"levels": [coarse | {"number": -1}]})
+    with pytest.raises(ValidationError):
+        VALIDATOR.validate(made | {"levels": [{n: coarse[n] for n in coarse if n != "spent"}]})
+
+
+def test_the_digest_of_prefixes(tmp_path: Path) -> None:
+    data, facts, places = tmp_path / "d.csv", tmp_path / "c.json", tmp_path / "lands.csv"
+    data.write_text("u,a,b\n" + "".join(f"{user},land,town\n" for user in range(400)))
+    words = f"select {data} --user u --item a --item b --hierarchy --epsilon 3 --delta 1e-4 --quiet"
+    assert main([*words.split(), "--certificate", str(facts), "--prefixes", str(places)]) == 0
+    made = json.loads(facts.read_text("utf-8"))
+    VALIDATOR.validate(made)
+    digest = hashlib.sha256(places.read_bytes()).hexdigest()
+    assert made["prefixes"] == {"file": "lands.csv", "sha256": digest}
+    assert made["output"] is None
+
+
 def test_names_what_is_protected_and_when_and_how_many() -> None:
     before = datetime.now(UTC).replace(microsecond=0)
     rows = {"who": list(range(400)), "what": ["jam"] * 400}

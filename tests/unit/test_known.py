@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from dp_sips import InputError, UsageError, count_users, plan, select_partitions
@@ -30,6 +31,16 @@ def test_kinds_of_public_items(tmp_path: Path) -> None:
     assert new([]) == new(None) == ["jam", "rice", "tea"]
 
 
+def test_the_row_of_other_users_is_no_item(tmp_path: Path) -> None:
+    counts = count_users(TABLE, **HOW, keys=["tea", "jam"], other=True)
+    file = tmp_path / "counts.parquet"
+    pq.write_table(counts.table, file)
+    for given in (counts, counts.table, counts.table.to_pandas(), file):
+        assert new(given) == ["rice"]
+        again = count_users(TABLE, **HOW, keys=given, seed=1, insecure_test=True)
+        assert again.table["what"].to_pylist() == ["jam", "tea"]
+
+
 def test_max_items_are_of_the_rest() -> None:
     """Two of three items are public: with max_items=1, the third has all of everybody's weight."""
     assert new(["jam", "rice"], max_items=1) == ["tea"]
@@ -46,7 +57,9 @@ def test_what_is_refused() -> None:
     with pytest.raises(UsageError, match="public_items must be a selection, a table, a file or a"):
         new(5)
     with pytest.raises(InputError, match="public_items have nulls, and the data has none"):
-        new(pd.DataFrame({"what": ["tea", None]}))
+        new(pd.DataFrame({"what": ["tea", None, "jam"]}))
+    with pytest.raises(InputError, match=r"no such file: tea.* a list: public_items=\['tea'\]"):
+        new("tea")
     for option in ({"public_items": ["tea"]}, {"min_users": 2}):
         with pytest.raises(UsageError, match=f"leave out {next(iter(option))}"):
             count_users(DATA, **HOW, keys=["tea"], **option)

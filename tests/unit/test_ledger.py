@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from operator import add, sub
 from pathlib import Path
 from typing import Any
 
@@ -111,12 +112,13 @@ class TestFile:
         assert json.loads(text)["total"] == {"epsilon": 2.0, "delta": 1e-5}
 
     def test_is_not_replaced(self, ledger: Ledger) -> None:
-        with pytest.raises(UsageError, match="exists"):
+        with pytest.raises(UsageError, match="exists: book on it as it is, or name another file"):
             Ledger.create(ledger.path, epsilon=5, delta=1e-5)
 
     def test_a_missing_one(self, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match=r"no ledger .*/b\.json: create it"):
             select_partitions(untouched(), ledger=tmp_path / "b.json", **SMALL)
+        assert not list(tmp_path.iterdir())  # no lock beside a name that was mistyped
 
     @pytest.mark.parametrize("total", [{"epsilon": 0, "delta": 1e-5}, {"epsilon": 1, "delta": 1}])
     def test_bad_totals(self, tmp_path: Path, total: Any) -> None:
@@ -199,10 +201,24 @@ class TestBudgets:
         assert (first + second).rho <= whole.rho * (1 + 1e-15)
 
     def test_nothing_left(self) -> None:
-        with pytest.raises(UsageError, match="nothing is left of"):
-            Budget(0.1, 1e-6) - Budget(0.1, 1e-7)
-        with pytest.raises(UsageError, match="nothing is left of"):
+        for other in (Budget(0.1, 1e-7), Budget(0.1, 1e-6)):
+            with pytest.raises(UsageError, match=r"no rho is left of 0\.1 after 0\.1: spend less"):
+                Budget(0.1, 1e-6) - other
+        with pytest.raises(UsageError, match="no delta is left of 1e-06 after 1e-06"):
             Budget(0.1, 1e-6) - Budget(0.05, 1e-6)
+
+    def test_sums(self) -> None:
+        part = Budget(0.1, 1e-6)
+        assert sum([part, part]) == part + part
+        assert sum([part]) == part
+
+    def test_what_is_no_budget(self) -> None:
+        part: Any = Budget(0.1, 1e-6)
+        for operator, one, other in ((add, part, 1), (add, 1, part), (sub, part, 0.05)):
+            with pytest.raises(TypeError, match="unsupported operand"):
+                operator(one, other)
+        with pytest.raises(UsageError, match=r"shares must be a list, such as \[1, 1\] .* got 2"):
+            part.split(2)
 
     def test_is_accepted_where_numbers_are(self) -> None:
         budget = Budget.from_epsilon(1.0, 1e-6)
@@ -212,6 +228,30 @@ class TestBudgets:
         assert made.certificate["asked"] == {"epsilon": None, **numbers}
         counts = count_users(DATA, budget=budget, mechanism="sips")
         assert counts.certificate["asked"]["rho"] == budget.rho
+        compared = dp_sips.compare("sips", "gw", budget=budget)
+        assert compared.table == dp_sips.compare("sips", "gw", **numbers).table
+        assert "sips-rule" not in dp_sips.compare(budget=budget).plans
+
+    @pytest.mark.parametrize("name", ["sips", "cumulative", "gw", "matching"])
+    @pytest.mark.parametrize("budget", [Budget(0.1, 1e-6), Budget(0.005, 3e-9), Budget(2.0, 1e-4)])
+    def test_a_ledger_of_a_budget_has_room_for_it_once(
+        self, tmp_path: Path, name: str, budget: Budget
+    ) -> None:
+        made = Ledger.create(tmp_path / "b.json", budget=budget)
+        total = made.summary()["total"]
+        assert total["delta"] == pytest.approx(2 * budget.delta)
+        assert budget.delta_at(total["epsilon"]) <= total["delta"]
+        select_partitions(DATA, budget=budget, mechanism=name, ledger=made)
+        with pytest.raises(UsageError, match="not enough left"):
+            select_partitions(untouched(), budget=budget + budget, mechanism=name, ledger=made)
+
+    def test_a_total_is_given_once(self, tmp_path: Path) -> None:
+        path, budget = tmp_path / "b.json", Budget(0.1, 1e-6)
+        with pytest.raises(UsageError, match="either a budget"):
+            Ledger.create(path, budget=budget, delta=1e-6)
+        with pytest.raises(UsageError, match="give either epsilon or rho"):
+            Ledger.create(path)
+        assert not path.exists()
 
     @pytest.mark.parametrize("more", [{"epsilon": 1.0}, {"delta": 1e-6}, {"rho": 0.1}])
     def test_not_both(self, more: Any) -> None:

@@ -34,6 +34,26 @@ def test_nothing_unwise_is_advised() -> None:
     assert "delta" not in words
 
 
+def test_min_users_and_public_items() -> None:
+    plan = dp_sips.plan("sips", epsilon=1, delta=1e-6, min_users=50)
+    now, more = (
+        p.users_needed(0.95, 10)
+        for p in (plan, dp_sips.plan("sips", epsilon=2, delta=1e-6, min_users=50))
+    )
+    free = dp_sips.plan("sips", epsilon=1, delta=1e-6).users_needed(0.95, 10)
+    words = plan.levers(lambda name: f"<{name}>")
+    assert f"- without <min_users> 50: {free} instead of {now} users" in words
+    assert f"- <epsilon> 2 instead of 1: {more} instead of {now} users" in words
+    assert "- <public_items>: what is public anyway" in words
+    assert "min_users" not in dp_sips.plan("sips", epsilon=1, delta=1e-6).levers()
+
+
+def test_min_users_of_a_mechanism_is_its_own() -> None:
+    own = dp_sips.plan(dp_sips.Sips(min_users=50), epsilon=1, delta=1e-6)
+    assert own.min_users == 50
+    assert "without min_users 50" in own.levers()
+
+
 def test_few_items_that_count() -> None:
     words = dp_sips.plan("sips", epsilon=1, delta=1e-6, max_items=3).levers()
     assert "for users with 3 items each" in words
@@ -58,4 +78,4 @@ def test_of_counts_the_selection_has_a_part(counts: Any) -> None:
 
 def test_given_keys_have_no_levers() -> None:
     counts = dp_sips.count_users({}, keys=["tea"], epsilon=1, delta=1e-6, progress=False)
-    assert counts.plan.levers() == "The items are given; their users are counted."
+    assert counts.plan.levers().startswith("The items are given; their users are counted.")

@@ -52,6 +52,24 @@ def test_usual_settings_are_quiet() -> None:
         select(rho=0.1, delta=1e-5, max_items=1)
 
 
+TEXTS = pa.table({"user": ["ann", "bob"], "items": ["tea jam", "tea"]})
+USUAL: dict[str, Any] = {"user": "user", "epsilon": 1, "delta": 1e-6, "progress": False}
+
+
+def test_one_item_of_a_list_in_levels() -> None:
+    item = dp_sips.text.ngrams("items", 2, levels=True)
+    with pytest.warns(UnwiseWarning, match="max_items=1 lets one item") as caught:
+        dp_sips.select_partitions(TEXTS, item=item, mechanism="sips", max_items=1, **USUAL)
+    assert len(caught) == 1
+
+
+@pytest.mark.parametrize("name", ["max_items", "selection_max_items"])
+def test_one_item_of_a_list_in_counts(name: str) -> None:
+    with pytest.warns(UnwiseWarning, match=f"settings: {name}=1 lets one item") as caught:
+        dp_sips.count_users(LISTS, item="items", **USUAL | {name: 1})
+    assert len(caught) == 1
+
+
 def test_one_item_of_a_list() -> None:
     columns: dict[str, Any] = {"user": "user", "item": "items", "epsilon": 1, "delta": 1e-6}
     with pytest.warns(UnwiseWarning, match="max_items=1 lets one item of each list count"):

@@ -22,11 +22,21 @@ from dp_sips.auditing.neighbours import Family, families, hypergraphs, users_for
 from dp_sips.auditing.rows import EXACT, SAMPLED, Audit, Row, worst
 from dp_sips.auditing.sampling import Runner, shown
 from dp_sips.auditing.statistics import FALSE_ALARM
-from dp_sips.auditing.targets import Target, epsilons, find_mechanisms, promise, targets
+from dp_sips.auditing.targets import (
+    Target,
+    asked_epsilon,
+    epsilons,
+    find_mechanisms,
+    promise,
+    targets,
+)
 from dp_sips.engines import find_engine
 from dp_sips.engines.base import Engine
+from dp_sips.errors import UsageError
+from dp_sips.mechanisms.base import asked_for
 from dp_sips.plan import Plan
 from dp_sips.plan import plan as make_plan
+from dp_sips.privacy.budget import Budget
 from dp_sips.progress import Progress
 from dp_sips.unwise import on_purpose
 
@@ -74,6 +84,7 @@ def audit(
     engine: str | Engine = "memory",
     epsilon: float = 1.0,
     delta: float = 1e-5,
+    budget: Budget | None = None,
     max_items: int | None = None,
     quick: bool = False,
     progress: bool | None = None,
@@ -85,6 +96,8 @@ def audit(
         engine: "memory", "reference", "spark", or an engine with its own options.
         epsilon: ε, as you will use it.
         delta: δ, as you will use it. Black boxes are run with δ = 0.05 as well.
+        budget: ρ and δ as a `Budget`, in place of ε and δ; of all mechanisms, those that take ρ
+            are audited.
         max_items: Δ0; each mechanism has its default.
         quick: Whether to do in a minute what can be done in a minute.
         progress: Whether to show a progress bar on stderr; on a terminal unless told otherwise.
@@ -96,11 +109,12 @@ def audit(
     """
     begin, runner = time.monotonic(), _audited(engine)
     effort = (QUICK if quick else FULL).on(runner)
-    options = {"epsilon": epsilon, "delta": delta, "max_items": max_items}
+    options = {**_asked(epsilon, delta, budget), "max_items": max_items}
     with on_purpose():  # black boxes need a large δ
         cases = [
             case
             for one in find_mechanisms(mechanism)
+            if mechanism is not None or _can_be_planned(one, options)
             for case in _cases(one, runner, effort, options)
         ]
         alpha = FALSE_ALARM / max(1, sum(case.bounds for case in cases))
@@ -112,6 +126,26 @@ def audit(
 def _audited(engine: str | Engine) -> Engine:
     """Return the engine; of Spark, the cluster's way: the driver's is the memory engine's."""
     return find_engine(engine, driver_bytes=0) if engine == "spark" else find_engine(engine)
+
+
+def _asked(epsilon: float, delta: float, budget: Budget | None) -> dict[str, float]:
+    """Return what is asked of each plan."""
+    if budget is None:
+        return {"epsilon": epsilon, "delta": delta}
+    given = (epsilon, delta) != (1.0, 1e-5)
+    asked_for(epsilon if given else None, delta if given else None, None, budget)
+    return {"rho": budget.rho, "delta": budget.delta}
+
+
+def _can_be_planned(mechanism: Any, options: dict[str, Any]) -> bool:
+    """Whether a mechanism takes ρ, if that was given."""
+    if "rho" not in options:
+        return True
+    try:
+        make_plan(mechanism, **options)
+    except UsageError:
+        return False
+    return True
 
 
 @dataclass(frozen=True)
@@ -237,7 +271,7 @@ def _looked(plan: Plan, engine: Engine, alpha: float) -> list[Row]:
             engine=_name(engine),
             method=EXACT,
             family=name,
-            epsilon=plan.asked.epsilon,  # type: ignore[union-attr]
+            epsilon=asked_epsilon(plan),
             delta=plan.asked.delta,
             max_items=plan.max_items,
             at=0.0,
@@ -285,7 +319,7 @@ def _row(
                 engine=_name(engine),
                 method=names[0],
                 family=names[1],
-                epsilon=plan.asked.epsilon,  # type: ignore[union-attr]
+                epsilon=asked_epsilon(plan),
                 delta=plan.asked.delta,
                 max_items=plan.max_items,
                 at=epsilon,

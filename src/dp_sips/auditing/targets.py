@@ -98,13 +98,18 @@ def _chosen(plan: Plan, branch: Branch) -> Plan:
 def promise(plan: Plan, epsilon: float) -> float:
     """Return the δ that a plan promises at ε: what it states, and no more than was asked for."""
     stated = plan.guarantee.delta(epsilon=epsilon)
-    asked = plan.asked.delta if epsilon >= plan.asked.epsilon else 1.0  # type: ignore[union-attr]
-    return min(stated, asked)
+    asked, delta = plan.asked.stated(plan.guarantee)
+    return min(stated, delta) if epsilon >= asked else stated
+
+
+def asked_epsilon(plan: Plan) -> float:
+    """Return the ε that was asked for; of ρ, the one at which its guarantee is stated."""
+    return plan.asked.stated(plan.guarantee)[0]
 
 
 def epsilons(plan: Plan) -> list[float]:
     """Return the ε at which to check a plan."""
-    asked = plan.asked.epsilon  # type: ignore[union-attr]
+    asked = asked_epsilon(plan)
     return sorted({min(part * asked, LARGEST_EPSILON) for part in _GRID})
 
 

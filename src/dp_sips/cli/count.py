@@ -5,8 +5,8 @@ from dataclasses import asdict
 
 from dp_sips.cli.dialect import data
 from dp_sips.cli.dry_run import say_what_would_happen
-from dp_sips.cli.flags import add_mechanism, add_privacy, mechanism, types
-from dp_sips.cli.ledger import add_ledger, ledger
+from dp_sips.cli.flags import add_mechanism, add_privacy, mechanism, planning
+from dp_sips.cli.ledger import add_ledger
 from dp_sips.cli.parser import Parser
 from dp_sips.cli.piped import inputs
 from dp_sips.cli.select import (
@@ -16,8 +16,8 @@ from dp_sips.cli.select import (
     add_output,
     check_outputs,
     check_words,
-    engine,
     histogram,
+    reading,
     write_release,
 )
 from dp_sips.cli.streams import say
@@ -25,6 +25,7 @@ from dp_sips.cli.summary import summary
 from dp_sips.count import count_users
 from dp_sips.counts import Counts
 from dp_sips.mechanisms import Mechanism
+from dp_sips.mechanisms.base import asked_for
 from dp_sips.mechanisms.counting import (
     DEFAULT_MAX_ITEMS,
     DEFAULT_SHARE,
@@ -32,7 +33,7 @@ from dp_sips.mechanisms.counting import (
     check_share,
     selection_part,
 )
-from dp_sips.plan import asked_for, plan
+from dp_sips.plan import plan
 
 _EXAMPLES = """\
 Items and their numbers of users go to stdout as CSV, or to a file, as in dp-sips select. The
@@ -82,27 +83,13 @@ def _count(args: argparse.Namespace) -> None:
         return
     counts = count_users(
         data(args),
-        user=args.user,
         item=args.item,
-        epsilon=args.epsilon,
-        delta=args.delta,
-        rho=args.rho,
-        ledger=ledger(args),
         keys=args.keys,
         share=args.share,
         max_items=DEFAULT_MAX_ITEMS if args.max_items is None else args.max_items,
         other=args.other,
         selection_max_items=args.selection_max_items,
-        items_per_user=args.items_per_user if chosen == "auto" else None,
-        public_items=args.public_items,
-        min_users=args.min_users,
-        mechanism=chosen,
-        engine=engine(args),
-        nulls=args.nulls,
-        types=types(args),
-        seed=args.seed,
-        insecure_test=args.insecure_test,
-        progress=False if args.quiet else None,
+        **reading(args, chosen),
     )
     write_release("counts", counts.table, counts.selection, args)
     if not args.quiet:
@@ -115,13 +102,8 @@ def _words(args: argparse.Namespace, chosen: str | Mechanism) -> str:
     if args.keys is not None:
         return GivenKeys().words(())
     share = DEFAULT_SHARE if args.share is None else check_share(args.share)
-    return plan(
-        chosen,
-        **asdict(selection_part(asked, share)),
-        max_items=args.selection_max_items,
-        items_per_user=args.items_per_user if chosen == "auto" else None,
-        min_users=args.min_users if args.keys is None else 1,
-    ).explain()
+    part = planning(args, chosen) | asdict(selection_part(asked, share))
+    return plan(chosen, max_items=args.selection_max_items, **part).explain()
 
 
 def _add_counts(parser: Parser) -> None:

@@ -37,6 +37,17 @@ def add_privacy(parser: Parser, max_items: str = _MAX_ITEMS) -> None:
     )
 
 
+def planning(args: argparse.Namespace, chosen: str | Mechanism) -> dict[str, Any]:
+    """Return what a plan takes from the flags, besides its mechanism and --max-items."""
+    return {
+        "epsilon": args.epsilon,
+        "delta": args.delta,
+        "rho": args.rho,
+        "items_per_user": args.items_per_user if chosen == "auto" else None,
+        "min_users": args.min_users,
+    }
+
+
 def add_types(group: argparse._ActionsContainer) -> None:
     """Add --type, which may be repeated."""
     group.add_argument(

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 import dp_sips
-from dp_sips.cli.flags import add_mechanism, add_privacy, mechanism
+from dp_sips.cli.flags import add_mechanism, add_privacy, mechanism, planning
 from dp_sips.cli.parser import Parser
 from dp_sips.cli.streams import emit, emit_json
 from dp_sips.cli.summary import in_flags
@@ -45,15 +45,7 @@ def run(args: argparse.Namespace) -> None:
     if args.name and args.mechanism:
         raise UsageError(f"the mechanism is named twice, {args.name} and {args.mechanism}")
     chosen = mechanism(args.name or args.mechanism, args)
-    made = dp_sips.plan(
-        chosen,
-        epsilon=args.epsilon,
-        delta=args.delta,
-        rho=args.rho,
-        max_items=args.max_items,
-        items_per_user=args.items_per_user if chosen == "auto" else None,
-        min_users=args.min_users,
-    )
+    made = dp_sips.plan(chosen, max_items=args.max_items, **planning(args, chosen))
     items = 1 if args.items_per_user is None else args.items_per_user
     chance = None if args.users is None else _chance(made, args.users, items)
     if args.json:

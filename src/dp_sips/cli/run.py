@@ -9,7 +9,7 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
 
 from dp_sips.cli.config import with_config
 from dp_sips.cli.general import add_general, log_at
@@ -21,11 +21,28 @@ from dp_sips.cli.signals import (
     unwind_at_signals,
 )
 from dp_sips.cli.streams import abandon, forgive_characters, leave, say
+from dp_sips.cli.summary import in_flags
 from dp_sips.errors import DpSipsError, InputError, UnwiseWarning, UsageError, did_you_mean
 from dp_sips.room import check_addresses, is_out_of_memory, out_of_memory
 from dp_sips.temporaries import discard_all
 
 DONE, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
+
+_LONG_NAMES: Final = re.compile(
+    r"(?<![-'\w])"
+    r"((?:selection_)?max_items|min_users|public_items|items_per_user|memory_limit|spill_folder)"
+    r"(?!['\w])"
+)
+"""Parameters that are nothing but parameters, except where a column is called so."""
+
+_SHORT_NAMES: Final = re.compile(
+    r"(?:^|(?<=leave out ))"
+    r"(epsilon|delta|rho|share|seed|users|rounds|ratio|buffer|threads|mechanism|nulls)"
+    r"(?= must | is missing|$)"
+)
+"""Words that are parameters where an error begins with one, or says to leave one out."""
+
+_EITHER: Final = "give either epsilon or rho, together with delta"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -139,10 +156,12 @@ def _warn(  # noqa: PLR0917 (the signature that `warnings` has)
 def _in_flags(message: str) -> str:
     """Spell the library's advice as it is typed here."""
     message = re.sub(r"\b(delta|epsilon|rho)=(?=[\d.])", r"--\1 ", message)
-    message = re.sub(r"\bmax_items=(?=\d)", "--max-items ", message)
+    message = re.sub(r"\b((?:selection_)?max_items)=(?=\d)", r"\1 ", message)
     message = re.sub(r'\bnulls="(\w+)"', r"--nulls \1", message)
-    message = re.sub(r"\bother=True", "--other", message)
-    message = re.sub(r"\b(min_users|public_items)\b", _as_flag, message)
+    message = re.sub(r"\b(other|insecure_test)=True", _flag, message)
+    message = re.sub(_LONG_NAMES, _flag, message)
+    message = re.sub(_SHORT_NAMES, _flag, message)
+    message = message.replace(_EITHER, "give either --epsilon or --rho, together with --delta")
     message = re.sub(r"\bengine='(\w+)'", r"--engine \1", message)
     return re.sub(r"\bitem=\[(.*?)\]", lambda found: _repeated("--item", found[1]), message)
 
@@ -152,5 +171,5 @@ def _repeated(flag: str, listed: str) -> str:
     return " ".join(f"{flag} {value.strip()}" for value in listed.replace("'", "").split(","))
 
 
-def _as_flag(name: re.Match[str]) -> str:
-    return "--" + name[0].replace("_", "-")
+def _flag(name: re.Match[str]) -> str:
+    return in_flags(name[1])

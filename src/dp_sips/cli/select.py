@@ -7,9 +7,10 @@ from typing import Any, BinaryIO, Final
 
 import pyarrow as pa
 
+from dp_sips.checkpoint import Checkpoint
 from dp_sips.cli.dialect import add_dialect, data, dialect
 from dp_sips.cli.dry_run import say_what_would_happen
-from dp_sips.cli.flags import add_mechanism, add_privacy, add_types, mechanism, types
+from dp_sips.cli.flags import add_mechanism, add_privacy, add_types, mechanism, planning, types
 from dp_sips.cli.histogram import read_histogram
 from dp_sips.cli.ledger import add_ledger, ledger
 from dp_sips.cli.parser import Parser
@@ -17,7 +18,7 @@ from dp_sips.cli.piped import inputs
 from dp_sips.cli.signals import end_at_signals
 from dp_sips.cli.streams import emit_json, say, stdout
 from dp_sips.cli.summary import summary
-from dp_sips.engines import find_engine
+from dp_sips.engines import MEMORY_OPTIONS, find_engine
 from dp_sips.engines.base import Engine
 from dp_sips.engines.memory import MemoryEngine
 from dp_sips.errors import UsageError
@@ -32,7 +33,7 @@ from dp_sips.formats import (
 from dp_sips.mechanisms import Mechanism
 from dp_sips.output import Writer, check_output, digest, write_files
 from dp_sips.pages.report import report_page
-from dp_sips.plan import Plan, plan
+from dp_sips.plan import plan
 from dp_sips.select import select_partitions
 from dp_sips.selection import Selection
 from dp_sips.sources import open_source
@@ -77,6 +78,7 @@ def configure(parser: Parser) -> None:
     add_histogram(parser)
     add_output(parser)
     add_engine(parser)
+    _add_checkpoint(parser)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -91,32 +93,33 @@ def _select(args: argparse.Namespace) -> None:
     check_outputs(args, columns=len(args.item))
     chosen = mechanism(args.mechanism, args, histogram=histogram(args))
     if args.dry_run:
-        say_what_would_happen(args, _plan(args, chosen).explain())
+        made = plan(chosen, max_items=args.max_items, **planning(args, chosen))
+        say_what_would_happen(args, made.explain())
         return
+    saved = Checkpoint(Path(args.checkpoint)) if args.checkpoint else None
     selection = select_partitions(
         data(args),
-        user=args.user,
         item=_item(args),
         hierarchy=args.hierarchy,
-        epsilon=args.epsilon,
-        delta=args.delta,
-        rho=args.rho,
-        ledger=ledger(args),
         max_items=args.max_items,
-        items_per_user=args.items_per_user if chosen == "auto" else None,
-        public_items=args.public_items,
-        min_users=args.min_users,
-        mechanism=chosen,
-        engine=engine(args),
-        nulls=args.nulls,
-        types=types(args),
-        seed=args.seed,
-        insecure_test=args.insecure_test,
-        progress=False if args.quiet else None,
+        checkpoint=saved,
+        **reading(args, chosen),
     )
     write_release("items", selection.items, selection, args)
+    if saved:
+        saved.done()
     if not args.quiet:
         say(summary(selection, args.output))
+
+
+def _add_checkpoint(parser: Parser) -> None:
+    group = parser.add_argument_group("long runs")
+    group.add_argument(
+        "--checkpoint",
+        metavar="DIR",
+        help="save the run after each round: if it is killed, the same command goes on from there; "
+        "holds the secret key, and is removed in the end",
+    )
 
 
 def _add_levels(parser: Parser) -> None:
@@ -166,16 +169,21 @@ def _item(args: argparse.Namespace) -> list[str] | TextItems:
     return ngrams(args.item[0], args.ngrams, levels=True, tokenized=True)
 
 
-def _plan(args: argparse.Namespace, chosen: str | Mechanism) -> Plan:
-    return plan(
-        chosen,
-        epsilon=args.epsilon,
-        delta=args.delta,
-        rho=args.rho,
-        max_items=args.max_items,
-        items_per_user=args.items_per_user if chosen == "auto" else None,
-        min_users=args.min_users,
-    )
+def reading(args: argparse.Namespace, chosen: str | Mechanism) -> dict[str, Any]:
+    """Return what select and count hand on alike: whose rows, by what, within which budget."""
+    return {
+        "user": args.user,
+        **planning(args, chosen),
+        "ledger": ledger(args),
+        "public_items": args.public_items,
+        "mechanism": chosen,
+        "engine": engine(args),
+        "nulls": args.nulls,
+        "types": types(args),
+        "seed": args.seed,
+        "insecure_test": args.insecure_test,
+        "progress": False if args.quiet else None,
+    }
 
 
 def add_input(parser: Parser) -> None:
@@ -263,6 +271,12 @@ def add_engine(parser: Parser) -> None:
     group.add_argument("--master", metavar="URL", help="Spark's address (default: local[*])")
     group.add_argument("--threads", type=int, metavar="N", help="cores to use (default: all)")
     group.add_argument(
+        "--memory-limit",
+        metavar="SIZE",
+        help="memory to keep to, as 8GB (default: 70%% of all); what is beyond goes to disk",
+    )
+    group.add_argument("--spill-folder", metavar="DIR", help="where on disk (default: temporary)")
+    group.add_argument(
         "--seed", type=int, metavar="N", help="for tests: a repeatable release, not private"
     )
     group.add_argument("--insecure-test", action="store_true", help="required with --seed")
@@ -319,11 +333,14 @@ def engine(args: argparse.Namespace) -> str | Engine:
         if args.engine != "spark":
             raise UsageError(f"--master is for the engine spark, and this is {args.engine!r}")
         return find_engine("spark", master=args.master)
-    if args.threads is None:
+    options = {name: getattr(args, name) for name in ("threads", *MEMORY_OPTIONS)}
+    given = [name for name, value in options.items() if value is not None]
+    if not given:
         return str(args.engine)
     if args.engine not in ("auto", "memory"):
-        raise UsageError(f"--threads is for the memory engine, and this is {args.engine!r}")
-    return MemoryEngine(threads=args.threads)
+        flag = "--" + given[0].replace("_", "-")
+        raise UsageError(f"{flag} is for the memory engine, and this is {args.engine!r}")
+    return MemoryEngine(**options)
 
 
 def write_release(name: str, table: Any, selection: Selection, args: argparse.Namespace) -> None:
@@ -340,7 +357,12 @@ def _write_files(table: Any, selection: Selection, args: argparse.Namespace) -> 
     def write_data(sink: BinaryIO) -> None:
         path = Path(args.output)
         write_table(_shown(table, args), sink, path, format_of(path, args.format))
-        certified.append(selection.written(path.name, digest(sink)))
+        certified.append(certified[-1].written(path.name, digest(sink)))
+
+    def write_prefixes(sink: BinaryIO) -> None:
+        path = Path(args.prefixes)
+        write_table(_shown(_prefixes(selection), args), sink, path, format_of(path))
+        certified.append(certified[-1].written(path.name, digest(sink), "prefixes"))
 
     def write_certificate(sink: BinaryIO) -> None:
         sink.write(certified[-1].to_json().encode() + b"\n")
@@ -352,13 +374,12 @@ def _write_files(table: Any, selection: Selection, args: argparse.Namespace) -> 
     writers: dict[Path, Writer] = {}
     if args.output:
         writers[Path(args.output)] = write_data
+    if getattr(args, "prefixes", None):
+        writers[Path(args.prefixes)] = write_prefixes
     if args.certificate:
         writers[Path(args.certificate)] = write_certificate
     if args.report:
         writers[Path(args.report)] = write_report
-    if getattr(args, "prefixes", None):
-        place, prefixes = Path(args.prefixes), _shown(_prefixes(selection), args)
-        writers[place] = lambda sink: write_table(prefixes, sink, place, format_of(place))
     write_files(writers, overwrite=args.force)
     return certified[-1]
 

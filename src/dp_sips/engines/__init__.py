@@ -16,15 +16,20 @@ _ENGINES: Final = {
     "spark": ("dp_sips.engines.spark", "SparkEngine"),
 }
 
+MEMORY_OPTIONS: Final = ("memory_limit", "spill_folder")
+
 
 def find_engine(engine: "str | Engine", data: Any = None, **options: Any) -> "Engine":
     """Return the engine with this name and these options, or the engine itself.
 
-    "auto" is the engine where the data is: Spark for a Spark table, else this machine.
+    "auto" is the engine where the data is: Spark for a Spark table, else this machine. Options that
+    are None are not given.
     """
+    options = {name: value for name, value in options.items() if value is not None}
     if isinstance(engine, str):
         if engine == "auto" and type(data).__module__.startswith("pyspark."):
             engine = "spark"
+        _refuse_memory(engine, options, fix="leave it out")
         if engine not in _ENGINES:
             raise UsageError(f"unknown engine {engine!r}: {did_you_mean(engine, _ENGINES)}")
         module, name = _ENGINES[engine]
@@ -39,4 +44,12 @@ def find_engine(engine: "str | Engine", data: Any = None, **options: Any) -> "En
 
     if isinstance(engine, type) or not isinstance(engine, Engine):
         raise UsageError(f"engine must be a name or an engine, got {engine!r}")
+    _refuse_memory(engine, options, fix="give it to the engine, or leave it out")
     return engine
+
+
+def _refuse_memory(engine: "str | Engine", options: dict[str, Any], fix: str) -> None:
+    """Reject what only the memory engine can do something with, if it is made here."""
+    given = [name for name in MEMORY_OPTIONS if name in options]
+    if given and engine not in ("auto", "memory"):
+        raise UsageError(f"{given[0]} is for engine='memory', and this is {engine!r}: {fix}")

@@ -20,9 +20,11 @@ class Engine(Protocol):
     Attributes:
         takes_turns: Whether it can take one user after the other: whether its contributions have
             `pay_shares` and `pay_favourites`.
+        saves_rounds: Whether its contributions have `snapshot` and `restore`.
     """
 
     takes_turns: ClassVar[bool] = False
+    saves_rounds: ClassVar[bool] = False
 
     def read(self, data: Any) -> Any:
         """Return what this engine reads in its own way as a table; other data as it is."""

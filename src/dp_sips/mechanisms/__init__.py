@@ -14,7 +14,8 @@
 | `min_users.py` | nothing that fewer than m users hold: reduced weights and their lemma |
 | `auto.py` | what `mechanism="auto"` chooses |
 | `counting.py`, `joint.py`, `discrete.py` | counts of users; with a selection; their noise |
-| `base.py`, `chances.py`, `coins.py` | the protocol; what several share |
+| `composition.py`, `levels.py` | what several releases spend; selections level by level |
+| `base.py`, `chances.py`, `coins.py`, `point.py` | the protocol; what several share |
 """
 
 from dataclasses import fields, is_dataclass, replace

@@ -49,6 +49,7 @@ from dp_sips.mechanisms.base import Asked, Branch, Design, EpsilonDelta, Mechani
 from dp_sips.mechanisms.cumulative import Cumulative
 from dp_sips.mechanisms.matching import Matching, MatchingRound
 from dp_sips.mechanisms.min_users import check_min_users
+from dp_sips.mechanisms.point import zcdp_of_epsilon
 from dp_sips.mechanisms.single import Single
 from dp_sips.mechanisms.sips import Sips
 from dp_sips.mechanisms.sips_rule import SipsRule
@@ -56,12 +57,7 @@ from dp_sips.privacy.arrays import Floats, Integers, Weights
 from dp_sips.privacy.budget import Accounting, rounded_up
 from dp_sips.privacy.contributions import Contributions
 from dp_sips.privacy.decide import noisy_integer
-from dp_sips.privacy.guarantee import (
-    LARGEST_EPSILON,
-    Guarantee,
-    SamplerCost,
-    zcdp_of_epsilon,
-)
+from dp_sips.privacy.guarantee import LARGEST_EPSILON, Guarantee, SamplerCost
 from dp_sips.privacy.noise import SAMPLER_ERROR, SAMPLER_TAIL, Scrambler
 from dp_sips.privacy.weights import UNIT
 from dp_sips.validation import check_positive

@@ -14,7 +14,7 @@ from dp_sips.privacy.arrays import Floats
 from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.budget import Budget, calibrate, check_delta, check_epsilon, check_rho
 from dp_sips.privacy.contributions import Contributions
-from dp_sips.privacy.guarantee import LARGEST_EPSILON, Guarantee, SamplerCost
+from dp_sips.privacy.guarantee import LARGEST_EPSILON, Guarantee, SamplerCost, shown
 from dp_sips.privacy.noise import Scrambler
 
 # Above this, weights of cumulative evidence and shares of Policy Laplace would be zero on their
@@ -119,6 +119,15 @@ class EpsilonDelta:
         """Return a guarantee that states what is spent at the ε that was asked for."""
         return replace(spent, asked_epsilon=min(self.epsilon, LARGEST_EPSILON))
 
+    def stated(self, spent: Guarantee) -> tuple[float, float]:
+        """Return the ε and δ that a release must keep: what was asked for."""
+        del spent
+        return self.epsilon, self.delta
+
+    def implied(self) -> "EpsilonDelta":
+        """Return the (ε, δ)-DP that follows: itself."""
+        return self
+
     def __str__(self) -> str:
         return f"({self.epsilon:g}, {self.delta:g})-differentially private"
 
@@ -148,12 +157,41 @@ class RhoDelta:
         """Return the guarantee: no ε was asked for."""
         return spent
 
+    def stated(self, spent: Guarantee) -> tuple[float, float]:
+        """Return the ε and δ that a release must keep: what its guarantee states."""
+        return spent.stated()
+
+    def implied(self) -> EpsilonDelta:
+        """Return the (ε, 2δ)-DP that follows, by the paper's conversion, ε rounded up."""
+        both = min(2 * self.delta, (1 + self.delta) / 2)
+        return EpsilonDelta(shown(Budget(self.rho, self.delta).epsilon(both)), both)
+
     def __str__(self) -> str:
         return f"{self.delta:g}-approximate {self.rho:g}-zCDP"
 
 
 Asked = EpsilonDelta | RhoDelta
 """The privacy parameters as they were given."""
+
+
+def asked_for(
+    epsilon: float | None, delta: float | None, rho: float | None, budget: Budget | None = None
+) -> Asked:
+    """Return the privacy parameters, checked."""
+    if budget is not None:
+        if (epsilon, delta, rho) != (None, None, None):
+            raise UsageError("give either a budget, or epsilon or rho with delta; got both")
+        if not isinstance(budget, Budget):
+            raise UsageError(f"budget must be a Budget, got {type(budget).__name__}")
+        return RhoDelta(budget.rho, budget.delta)
+    if (epsilon is None) == (rho is None):
+        given = "both" if epsilon is not None else "neither"
+        raise UsageError(f"give either epsilon or rho, together with delta; got {given}")
+    if delta is None:
+        raise UsageError(
+            "delta is missing: give one well below 1 / (number of users), such as 1e-6"
+        )
+    return EpsilonDelta(epsilon, delta) if epsilon is not None else RhoDelta(rho or 0.0, delta)
 
 
 @runtime_checkable

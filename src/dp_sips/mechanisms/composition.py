@@ -46,9 +46,10 @@ from typing import Final, Self
 import numpy as np
 
 from dp_sips.mechanisms.joint import GaussianGuarantee
+from dp_sips.mechanisms.point import PointGuarantee
 from dp_sips.privacy.arrays import Floats
 from dp_sips.privacy.budget import LEAST_EPSILON
-from dp_sips.privacy.guarantee import LARGEST_EPSILON, Guarantee, PointGuarantee, SamplerCost
+from dp_sips.privacy.guarantee import LARGEST_EPSILON, Guarantee, SamplerCost
 from dp_sips.privacy.search import boundary
 
 # Points of the grid on each side of a loss of zero.
@@ -76,24 +77,26 @@ class Spending:
     curve: tuple[tuple[float, float], ...]
 
     @classmethod
-    def of(cls, spent: Guarantee) -> Self:
-        """Return what a release of this guarantee spends."""
+    def of(cls, spent: Guarantee, reach: float = 0.0) -> Self:
+        """Return what a release of this guarantee spends; its curve is known beyond ε = `reach`."""
         epsilon, delta = spent.stated()
         if type(spent) in {Guarantee, GaussianGuarantee}:  # others have curves of their own
             cost = spent.sampler
             whole = (spent.rho, spent.threshold_delta, cost.loss, cost.tail)
             return cls(epsilon, delta, whole, ())
-        places = _places(spent, epsilon)
+        places = _places(spent, epsilon, reach)
         return cls(epsilon, delta, None, tuple((at, spent.delta(epsilon=at)) for at in places))
 
 
-def _places(spent: Guarantee, epsilon: float) -> list[float]:
+def _places(spent: Guarantee, epsilon: float, reach: float) -> list[float]:
     """Return where to ask a guarantee for its curve: any choice gives true bounds."""
     if isinstance(spent, PointGuarantee):
         return [epsilon]
     dense = (epsilon * step / _DENSITY for step in range(1, 2 * _DENSITY + 1))
     far = (epsilon * factor for factor in (2.5, 3.0, 4.0, 8.0))
-    return [at for at in (*dense, *far) if spent.sampler.loss < at <= LARGEST_EPSILON]
+    wide = (1.25 * reach * step / _DENSITY for step in range(1, _DENSITY + 1))
+    places = sorted({*dense, *far, *wide})
+    return [at for at in places if spent.sampler.loss < at <= LARGEST_EPSILON]
 
 
 @dataclass(frozen=True)

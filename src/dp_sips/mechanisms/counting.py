@@ -169,6 +169,10 @@ class GivenKeys:
         return np.ones_like(holders)
 
     def words(self, rounds: Sequence[Any]) -> str:
-        """Say that nothing is selected."""
+        """Say that nothing is selected, and what that leaves out."""
         del rounds
-        return "The items are given; their users are counted."
+        return (
+            "The items are given; their users are counted. They must be public: where an earlier\n"
+            "release of the same users' data named them, that release spent a budget of its own,\n"
+            "which this one does not include."
+        )

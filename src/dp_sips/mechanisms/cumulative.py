@@ -52,12 +52,13 @@ from dp_sips.mechanisms.evidence import (
     lattice_cost,
 )
 from dp_sips.mechanisms.min_users import check_min_users, counted_holders
+from dp_sips.mechanisms.point import zcdp_of_epsilon
 from dp_sips.mechanisms.weighted_gaussian import NOISY_ROUNDS
 from dp_sips.privacy.arrays import Blocks, Bools, Claims, Floats, Weights
 from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.budget import LEAST_EPSILON, Accounting, rounded_up
 from dp_sips.privacy.contributions import Contributions, Evidence
-from dp_sips.privacy.guarantee import Guarantee, SamplerCost, zcdp_of_epsilon
+from dp_sips.privacy.guarantee import Guarantee, SamplerCost
 from dp_sips.privacy.noise import Scrambler, gaussian
 from dp_sips.privacy.search import boundary
 from dp_sips.privacy.weights import WHOLE_CLAIM, claimed_weight

@@ -21,12 +21,13 @@ from typing import ClassVar, Final
 from dp_sips.errors import UsageError
 from dp_sips.mechanisms.base import Asked, Design, table_of_rounds
 from dp_sips.mechanisms.coins import CoinRound, coin_chances
+from dp_sips.mechanisms.point import zcdp_of_epsilon
 from dp_sips.mechanisms.release_rule import calibrate_rule, exact_power
 from dp_sips.mechanisms.sips import check_shares, geometric_shares
 from dp_sips.mechanisms.sips_rule import COLUMNS, RuleGuarantee, rule_point
 from dp_sips.privacy.arrays import Floats
 from dp_sips.privacy.bounding import Bounds
-from dp_sips.privacy.guarantee import SamplerCost, zcdp_of_epsilon
+from dp_sips.privacy.guarantee import SamplerCost
 
 _MOST_ITEMS: Final = 10_000
 

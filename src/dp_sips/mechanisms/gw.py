@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 
 from dp_sips.errors import UsageError
 from dp_sips.mechanisms.base import Asked, Design
+from dp_sips.mechanisms.point import PointGuarantee
 from dp_sips.mechanisms.turns import (
     MOST_USERS,
     Favourite,
@@ -33,7 +34,7 @@ from dp_sips.privacy.bounding import Bounds, check_public_counts
 from dp_sips.privacy.budget import rounded_up
 from dp_sips.privacy.contributions import Contributions
 from dp_sips.privacy.decide import decide_with_laplace
-from dp_sips.privacy.guarantee import PointGuarantee, SamplerCost
+from dp_sips.privacy.guarantee import SamplerCost
 from dp_sips.privacy.noise import Scrambler
 from dp_sips.privacy.threshold import laplace_threshold
 

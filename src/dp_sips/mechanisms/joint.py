@@ -54,6 +54,7 @@ import numpy as np
 from dp_sips.errors import UsageError
 from dp_sips.mechanisms.auto import LookGuarantee, PathGuarantee
 from dp_sips.mechanisms.cumulative import EvidenceGuarantee
+from dp_sips.mechanisms.point import PointGuarantee
 from dp_sips.mechanisms.release_rule import rule_delta
 from dp_sips.mechanisms.sips_rule import RuleGuarantee
 from dp_sips.privacy.arrays import Floats
@@ -64,7 +65,7 @@ from dp_sips.privacy.budget import (
     rounded_up,
     zcdp_delta,
 )
-from dp_sips.privacy.guarantee import Guarantee, PointGuarantee, SamplerCost
+from dp_sips.privacy.guarantee import Guarantee, SamplerCost
 from dp_sips.privacy.search import boundary
 
 # No ε that anyone asks for is above this.
@@ -112,12 +113,17 @@ def joined(path: Guarantee, rho: float, sampler: SamplerCost) -> Guarantee:
 
 
 @dataclass(frozen=True, repr=False)
-class GaussianGuarantee(Guarantee):
-    """The guarantee of Gaussian mechanisms alone, or of nothing: no threshold has a part of δ."""
+class _CurveGuarantee(Guarantee):
+    """A guarantee whose δ(ε) has a formula; ε(δ) is searched for."""
 
     def exact_epsilon(self, delta: float, accounting: Accounting) -> float:
         """Return the smallest ε that an exact sampler would have, rounded up."""
         return _epsilon_of(lambda epsilon: self.exact_delta(epsilon, accounting), delta)
+
+
+@dataclass(frozen=True, repr=False)
+class GaussianGuarantee(_CurveGuarantee):
+    """The guarantee of Gaussian mechanisms alone, or of nothing: no threshold has a part of δ."""
 
     def exact_delta(self, epsilon: float, accounting: Accounting) -> float:
         """Return δ_G(ε, √(2ρ)), rounded up."""
@@ -131,7 +137,7 @@ NOTHING: Final = GaussianGuarantee(0.0, 0.0, SamplerCost(0.0, 0.0))
 
 
 @dataclass(frozen=True, repr=False)
-class CoinAndGaussian(Guarantee):
+class CoinAndGaussian(_CurveGuarantee):
     """The guarantee of what is (ε₀, δ₀)-DP, with δ₀ = threshold_delta, and of a Gaussian.
 
     Attributes:
@@ -141,10 +147,6 @@ class CoinAndGaussian(Guarantee):
 
     pure: float
     more: float
-
-    def exact_epsilon(self, delta: float, accounting: Accounting) -> float:
-        """Return the smallest ε that an exact sampler would have, rounded up."""
-        return _epsilon_of(lambda epsilon: self.exact_delta(epsilon, accounting), delta)
 
     def exact_delta(self, epsilon: float, accounting: Accounting) -> float:
         """Return the exact curve of the pair, rounded up."""
@@ -156,7 +158,7 @@ class CoinAndGaussian(Guarantee):
 
 
 @dataclass(frozen=True, repr=False)
-class EvidenceAndGaussian(Guarantee):
+class EvidenceAndGaussian(_CurveGuarantee):
     """The guarantee of cumulative evidence and of a Gaussian: the theorem with another G.
 
     Attributes:
@@ -166,10 +168,6 @@ class EvidenceAndGaussian(Guarantee):
 
     evidence: EvidenceGuarantee
     more: float
-
-    def exact_epsilon(self, delta: float, accounting: Accounting) -> float:
-        """Return the smallest ε that an exact sampler would have, rounded up."""
-        return _epsilon_of(lambda epsilon: self.exact_delta(epsilon, accounting), delta)
 
     def exact_delta(self, epsilon: float, accounting: Accounting) -> float:
         """Return the smallest δ that an exact sampler would have, rounded up."""
@@ -187,7 +185,7 @@ def _released(evidence: EvidenceGuarantee) -> Floats:
 
 
 @dataclass(frozen=True, repr=False)
-class RuleAndGaussian(Guarantee):
+class RuleAndGaussian(_CurveGuarantee):
     """The guarantee of release rules and of a Gaussian: their divergences add up.
 
     Attributes:
@@ -197,10 +195,6 @@ class RuleAndGaussian(Guarantee):
 
     selection: RuleGuarantee
     more: float
-
-    def exact_epsilon(self, delta: float, accounting: Accounting) -> float:
-        """Return the smallest ε that an exact sampler would have, rounded up."""
-        return _epsilon_of(lambda epsilon: self.exact_delta(epsilon, accounting), delta)
 
     def exact_delta(self, epsilon: float, accounting: Accounting) -> float:
         """Return the smallest δ that an exact sampler would have, rounded up."""

@@ -74,12 +74,13 @@ import numpy as np
 
 from dp_sips.mechanisms.base import Asked, Design, check_few_items, without_bounds
 from dp_sips.mechanisms.min_users import check_min_users
+from dp_sips.mechanisms.point import PointGuarantee
 from dp_sips.mechanisms.single import SingleRule
 from dp_sips.privacy.arrays import Floats
 from dp_sips.privacy.bounding import Bounds, check_public_counts
 from dp_sips.privacy.contributions import Contributions
 from dp_sips.privacy.decide import decide_by_coin
-from dp_sips.privacy.guarantee import PointGuarantee, SamplerCost
+from dp_sips.privacy.guarantee import SamplerCost
 from dp_sips.privacy.noise import Scrambler
 from dp_sips.validation import check_whole
 

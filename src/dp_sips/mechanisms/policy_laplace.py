@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from dp_sips.mechanisms.base import Asked, Design, check_few_items
+from dp_sips.mechanisms.point import PointGuarantee
 from dp_sips.mechanisms.turns import (
     L1,
     PROPORTIONALLY,
@@ -32,7 +33,7 @@ from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.budget import rounded_up
 from dp_sips.privacy.contributions import Contributions
 from dp_sips.privacy.decide import decide_with_laplace
-from dp_sips.privacy.guarantee import PointGuarantee, SamplerCost
+from dp_sips.privacy.guarantee import SamplerCost
 from dp_sips.privacy.noise import Scrambler
 from dp_sips.privacy.threshold import laplace_threshold
 

@@ -24,10 +24,11 @@ from dp_sips.errors import UsageError
 from dp_sips.mechanisms.base import Asked, Design
 from dp_sips.mechanisms.coins import CoinRound, coin_chances
 from dp_sips.mechanisms.min_users import check_min_users, counted_holders
+from dp_sips.mechanisms.point import PointGuarantee
 from dp_sips.privacy.arrays import Floats, Weights
 from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.budget import check_delta, check_epsilon
-from dp_sips.privacy.guarantee import PointGuarantee, SamplerCost
+from dp_sips.privacy.guarantee import SamplerCost
 from dp_sips.privacy.weights import UNIT_BITS
 
 # Longer tables are for an ε that releases next to nothing.

@@ -30,6 +30,8 @@
     for (const id of ["figures", "plan", "calls"]) $(id).hidden = failed;
     $("error").textContent = failed ? answer.error : "";
     $("about").textContent = failed ? "" : answer.about;
+    $("unwise").hidden = failed || !answer.unwise;
+    $("unwise").textContent = failed ? "" : answer.unwise;
     if (failed) return;
     for (const id of ["half", "most", "command", "python"]) $(id).textContent = answer[id];
     for (const id of ["words", "rounds"]) $(id).innerHTML = answer[id];

@@ -17,6 +17,7 @@ from dp_sips.pages.numbers import items as counted
 from dp_sips.pages.recipe import Recipe
 from dp_sips.pages.rounds import prose, rounds_table
 from dp_sips.plan import Plan
+from dp_sips.unwise import unwise_budget
 
 _KEPT: Final = 256
 _MOST_ITEMS: Final = 1_000_000
@@ -86,6 +87,7 @@ def numbers(settings: Settings) -> str:
         {
             "half": users_words(need.half),
             "most": users_words(need.most),
+            "unwise": ". ".join(unwise_budget(plan.asked)),
             "about": _about(plan, settings),
             "words": "".join(paragraph(text) for text in prose(plan.mechanism.words(plan.rounds))),
             "rounds": rounds_table(plan.table()),

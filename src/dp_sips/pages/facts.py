@@ -11,10 +11,10 @@ from typing import Any
 
 from dp_sips.errors import InputError, UsageError
 from dp_sips.mechanisms import MECHANISMS
-from dp_sips.mechanisms.base import Asked
+from dp_sips.mechanisms.base import Asked, asked_for
 from dp_sips.mechanisms.counting import selection_part
 from dp_sips.pages.recipe import Recipe, alike, own_parameters
-from dp_sips.plan import Plan, asked_for
+from dp_sips.plan import Plan
 from dp_sips.validation import check_finite, check_positive, check_whole
 
 
@@ -79,8 +79,12 @@ class Facts:
     @property
     def file(self) -> Mapping[str, str] | None:
         """The file that holds the release, and its SHA-256, if it was written to one."""
-        found = self.certificate["output"]
-        return found and {"file": str(found["file"]), "sha256": str(found["sha256"])}
+        return _file(self.certificate["output"])
+
+    @property
+    def prefixes(self) -> Mapping[str, str] | None:
+        """The same for what the levels before the last released."""
+        return _file(self.certificate.get("prefixes"))
 
     @property
     def mechanism(self) -> str:
@@ -156,6 +160,10 @@ class Facts:
             return None
         named = (p for p in (made, *made.branches()) if p.mechanism.name == self.mechanism)
         return next((p for p in named if alike(_filled(p.table()), _filled(self.rounds))), None)
+
+
+def _file(found: Any) -> Mapping[str, str] | None:
+    return found and {"file": str(found["file"]), "sha256": str(found["sha256"])}
 
 
 def _filled(rounds: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -10,7 +10,8 @@ from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Final
 
 from dp_sips.mechanisms import MECHANISMS
-from dp_sips.plan import Plan, plan
+from dp_sips.mechanisms.base import asked_for
+from dp_sips.plan import Plan, planned
 
 _FLAGS: Final = ("rounds", "ratio", "buffer")
 """Parameters of mechanisms that the command line has, too."""
@@ -26,9 +27,11 @@ class Recipe:
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
     def plan(self) -> Plan:
-        """Compute the plan."""
+        """Compute the plan; a page says what is unwise about it, not a warning."""
         made = MECHANISMS[self.name](**self.parameters) if self.parameters else self.name
-        return plan(made, **self.asked, max_items=self.max_items)
+        given = self.asked
+        asked = asked_for(given.get("epsilon"), given["delta"], given.get("rho"))
+        return planned(made, asked, self.max_items, None, given.get("min_users", 1))
 
     @property
     def command(self) -> str | None:

@@ -10,6 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, Final
 
+from dp_sips.mechanisms.counting import GivenKeys
 from dp_sips.output import check_output, write_files
 from dp_sips.pages import markup
 from dp_sips.pages.facts import Facts
@@ -157,7 +158,7 @@ def _how(facts: Facts, plan: Plan | None) -> str:
     if plan is not None:
         parts += [paragraph(text) for text in prose(plan.mechanism.words(plan.rounds))]
     elif not facts.rounds:
-        parts.append(paragraph("Nothing was selected: the items were given, and are public."))
+        parts += [paragraph(text) for text in prose(GivenKeys().words(()))]
     if facts.rounds:
         parts.append(paragraph("All of these numbers were fixed before any data was read.", "note"))
     return section("How items were chosen", *parts, rounds_table(facts.rounds), anchor="how")
@@ -220,6 +221,9 @@ def _verify_file(facts: Facts) -> Iterator[str]:
     if facts.file is not None:
         yield paragraph("The file of the release has this SHA-256:")
         yield code(f"{facts.file['sha256']}  {facts.file['file']}")
+    if facts.prefixes is not None:
+        yield paragraph("The file of what the levels before the last released has this one:")
+        yield code(f"{facts.prefixes['sha256']}  {facts.prefixes['file']}")
 
 
 def _verify_build(facts: Facts) -> Iterator[str]:

@@ -40,10 +40,10 @@ def _branch(row: Mapping[str, Any]) -> str:
 
 
 def _table(rows: Sequence[Mapping[str, Any]], caption: str) -> str:
-    shown = [key for key in _HEADINGS if any(key in row for row in rows)]
+    shown = [key for key in _HEADINGS if any(row.get(key) is not None for row in rows)]
     return table(
         [_HEADINGS[key] for key in shown],
-        [[cell(row[key]) if key in row else "" for key in shown] for row in rows],
+        [["" if row.get(key) is None else cell(row[key]) for key in shown] for row in rows],
         caption,
     )
 

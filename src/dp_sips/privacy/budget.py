@@ -94,6 +94,8 @@ class Budget:
         Guarantee: the parts compose to no more than the whole. They are computed exactly and
         rounded down, so Σρ_i ≤ ρ and 1 − Π(1−δ_i) ≤ Σδ_i ≤ δ hold as real numbers.
         """
+        if not hasattr(shares, "__iter__"):
+            raise UsageError(f"shares must be a list, such as [1, 1] for halves, got {shares!r}")
         exact = [Fraction(check_positive("share", share)) for share in shares]
         if not exact:
             raise UsageError("shares must name at least one part, got none")
@@ -106,14 +108,24 @@ class Budget:
 
     def __add__(self, other: "Budget") -> "Budget":
         """Return what two releases spend together, rounded up: `compose`."""
-        return compose([self, other])
+        return compose([self, other]) if isinstance(other, Budget) else NotImplemented
+
+    def __radd__(self, other: object) -> "Budget":
+        """Return the budget itself after nothing, which is 0: where `sum` begins."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def __sub__(self, other: "Budget") -> "Budget":
         """Return what is left after a release, rounded down: with it again, at most the whole."""
+        if not isinstance(other, Budget):
+            return NotImplemented
         rho = Fraction(self.rho) - Fraction(other.rho)
         delta = 1 - (1 - Fraction(self.delta)) / (1 - Fraction(other.delta))
-        if rho <= 0 or delta <= 0:
-            raise UsageError(f"nothing is left of {self} after {other}: spend less of it")
+        for name, rest in (("rho", rho), ("delta", delta)):
+            if rest <= 0:
+                raise UsageError(
+                    f"no {name} is left of {getattr(self, name):g} after {getattr(other, name):g}: "
+                    "spend less of both, as a release needs some rho and some delta"
+                )
         return Budget(_float_below(rho), _float_below(delta))
 
     def epsilon(self, delta: float, accounting: Accounting = "zcdp") -> float:

@@ -5,7 +5,7 @@ a cluster, or in plain Python. Callables that a round hands over work on batches
 order, and are given everything that they need.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Final, Protocol
 
@@ -177,9 +177,32 @@ class Contributions(Protocol):
         Sensitive: all of it; a mechanism adds noise.
         """
 
+    def fingerprint(self) -> int:
+        """Return a keyed sum over the pairs, as they were loaded: other pairs, another sum.
+
+        Sensitive: it goes with the key.
+        """
+        raise _not_saved()
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return what the rounds so far have left, as arrays; items are named by their blocks.
+
+        Sensitive: all of it.
+        """
+        raise _not_saved()
+
+    def restore(self, snapshot: Mapping[str, Any]) -> None:
+        """Bring back what was left by rounds on the same pairs, with the same key."""
+        del snapshot
+        raise _not_saved()
+
     def close(self) -> None:
         """Free what is held outside of this object: threads, files, a cluster's cache."""
         return
+
+
+def _not_saved() -> UsageError:
+    return UsageError("this engine cannot save its rounds: choose engine='memory'")
 
 
 def _no_turns(policy: Shares | Favourites, max_items: int) -> UsageError:

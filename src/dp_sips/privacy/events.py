@@ -7,7 +7,7 @@ neighbour, the release is a function of a Gaussian mechanism with sensitivity/σ
 sampler's loss is an event of its own.
 
 What is (ε, δ)-DP is a function of a mechanism that tells all with probability δ, and otherwise
-answers one question truthfully with odds e^ε : 1 (`guarantee.PointGuarantee`). Discrete Laplace
+answers one question truthfully with odds e^ε : 1 (`mechanisms/point.py`). Discrete Laplace
 noise of parameter ε on a number that changes by 1 is that answer: all outcomes up to the smaller
 number are e^ε times as likely under it, and all others under the other.
 

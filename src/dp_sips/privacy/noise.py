@@ -73,6 +73,20 @@ class Key:
         secret = hashlib.blake2b(b"level %d" % level, key=self._secret, digest_size=32).digest()
         return type(self)(secret, is_test=self.is_test)
 
+    def saved(self) -> bytes:
+        """Return the secret, for the file of a run that may have to go on, and nothing else."""
+        return self._secret
+
+    @classmethod
+    def restored(cls, secret: bytes, *, is_test: bool) -> Self:
+        """Return the key that was saved: the same noise again, for the same run."""
+        return cls(secret, is_test=is_test)
+
+    def replaces(self, fresh: Self) -> bool:
+        """Whether a run may go on with this key in place of a fresh one."""
+        repeated = self._secret == fresh._secret
+        return self.is_test == fresh.is_test and (repeated or not self.is_test)
+
     def word(self, purpose: Purpose) -> int:
         """Return 64 bits that belong to `purpose`."""
         return int.from_bytes(self._derive(purpose)[:8], "little")

@@ -6,15 +6,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dp_sips import plan
+from dp_sips.mechanisms import composition
 from dp_sips.mechanisms.composition import Composition, Grid, Losses, Spending
 from dp_sips.mechanisms.joint import CoinAndGaussian, GaussianGuarantee
+from dp_sips.mechanisms.point import PointGuarantee
 from dp_sips.privacy.budget import Budget, gaussian_delta
-from dp_sips.privacy.guarantee import Guarantee, PointGuarantee, SamplerCost
+from dp_sips.privacy.guarantee import Guarantee, SamplerCost
 
 FREE = SamplerCost(0.0, 0.0)
 Coins = Sequence[tuple[float, float]]
@@ -152,6 +155,13 @@ class TestReleases:
         losses = grid.losses(grid.from_points([(pure, spent.delta(epsilon=pure))]))
         for epsilon in (0.1 * pure, 0.77 * pure, pure, 1.3 * pure):
             assert losses.delta(epsilon) >= spent.exact_delta(epsilon, "gaussian") * (1 - 1e-11)
+
+    def test_the_hull_is_below_and_convex(self) -> None:
+        x = np.array([0.0, 1.0, 2.0, 3.0, 4.0])
+        y = np.array([1.0, 0.9, 0.2, 0.15, 0.0])
+        corners = composition._hull(x, y)
+        assert corners.tolist() == [0, 2, 4]
+        assert (np.interp(x, x[corners], y[corners]) <= y + 1e-15).all()
 
 
 class TestAdaptive:

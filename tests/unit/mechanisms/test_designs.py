@@ -24,8 +24,9 @@ from dp_sips import (
     plan,
     select_partitions,
 )
+from dp_sips.mechanisms.point import PointGuarantee
 from dp_sips.mechanisms.turns import Favourite
-from dp_sips.privacy.guarantee import PointGuarantee, SamplerCost, cascade_loss
+from dp_sips.privacy.guarantee import SamplerCost, cascade_loss
 from dp_sips.privacy.noise import SAMPLER_ERROR, SAMPLER_TAIL
 
 FIELD = (Dpsu(), Dpsu(0.0), PolicyLaplace(), Gw(), Gw(0.0), Matching(), Single())

@@ -11,8 +11,9 @@ from scipy import integrate, stats
 from dp_sips import UsageError, plan
 from dp_sips.mechanisms.auto import LookGuarantee
 from dp_sips.mechanisms.joint import CoinAndGaussian, joined, paths_of, release_of, whole_of
+from dp_sips.mechanisms.point import PointGuarantee
 from dp_sips.privacy.budget import Budget, gaussian_delta
-from dp_sips.privacy.guarantee import Guarantee, PointGuarantee, SamplerCost
+from dp_sips.privacy.guarantee import Guarantee, SamplerCost
 
 FREE = SamplerCost(0.0, 0.0)
 

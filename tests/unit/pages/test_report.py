@@ -107,6 +107,23 @@ def test_a_test_release_is_not_called_private() -> None:
     assert "does not hold for this release" in text
 
 
+@pytest.mark.parametrize("mechanism", ["sips", "gw", "matching", "auto"])
+def test_numbers_that_a_round_does_not_have_are_not_shown(mechanism: str) -> None:
+    selection = release("tea", mechanism=mechanism)
+    for plan in (selection.plan, None):
+        page = report_page(selection.certificate, plan, selection.items)
+        assert "<table>" in page
+        assert "None" not in page
+
+
+def test_files_of_levels_have_their_digests() -> None:
+    rows = {"who": list(range(300)), "land": ["a"] * 300, "town": ["x"] * 300}
+    made = dp_sips.select_partitions(
+        rows, user="who", item=["land", "town"], hierarchy=True, **OPTIONS
+    ).written("lands.csv", "0" * 64, "prefixes")
+    assert f"{'0' * 64}  lands.csv" in read(report_page(made.certificate, None, None)).text
+
+
 def test_an_empty_release() -> None:
     selection = dp_sips.select_partitions({1: ["a"]}, **OPTIONS)
     text = read(page_of(selection)).text
@@ -150,9 +167,11 @@ def test_counts() -> None:
 def test_counts_of_given_keys_have_no_rounds() -> None:
     data = {user: ["tea"] for user in range(300)}
     counts = dp_sips.count_users(data, epsilon=4, delta=1e-6, keys=["tea", "jam"])
-    text = read(report_page(counts.certificate, counts.plan, counts.table)).text
-    assert "The items are given" in text
-    assert "How many users an item needed" not in text
+    for plan in (counts.plan, None):
+        text = read(report_page(counts.certificate, plan, counts.table)).text
+        assert "The items are given" in text
+        assert "that release spent a budget of its own, which this one does not include" in text
+        assert "How many users an item needed" not in text
 
 
 ROWS = pa.table({"user": [u for u in range(300) for _ in "ab"], "item": ["tea", None] * 300})

@@ -3,6 +3,7 @@
 import http.client
 import json
 import threading
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -48,6 +49,16 @@ def test_the_page(server: ExploreServer) -> None:
     assert "connect-src &#x27;self&#x27;" in page
     for name in ("auto", "sips", "matching", "single"):
         assert f'<option value="{name}">' in page
+
+
+def test_what_is_unwise_is_said_on_the_page(server: ExploreServer) -> None:
+    unwise = USUAL.replace("1e-6", "0.01").replace("epsilon=1", "epsilon=20")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # where one is raised, there is no answer
+        answer = json.loads(get(server, f"/numbers?{unwise}")[1])
+    assert "delta=0.01 lets the promise fail for one person in 100" in answer["unwise"]
+    assert "epsilon=20 hardly protects anybody" in answer["unwise"]
+    assert json.loads(get(server, f"/numbers?{USUAL}")[1])["unwise"] == ""
 
 
 def test_numbers_are_the_plans(server: ExploreServer) -> None:

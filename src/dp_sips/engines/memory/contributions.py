@@ -1,6 +1,6 @@
 """The users' sets as flat arrays of numbers, and what rounds do with them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from functools import cached_property
@@ -40,6 +40,9 @@ from dp_sips.privacy.weights import HALF, UNIT_BITS, WHOLE_CLAIM, weight_table
 
 _PIECE: Final = 1 << 16
 """Items that are decided about at a time: enough for numpy, little enough for the cache."""
+
+_PAIRS: Final = 1 << 20
+"""Pairs that are hashed at a time."""
 
 _MOST_OF_THEM: Final = 0.8
 """From this share of active items on, picking them out takes longer than deciding about all."""
@@ -389,6 +392,57 @@ class MemoryContributions(Contributions):
         self._released[numbers] = self._gone[numbers] = True
         if "_claims" in self.__dict__:
             self._claims[numbers] = 0
+
+    def fingerprint(self) -> int:
+        """Return a keyed sum over the pairs, as they were loaded."""
+        return self._fingerprint
+
+    @cached_property
+    def _fingerprint(self) -> int:
+        users, items = self._user_words(), self._item_words(self._histograms[0])
+        sets = self._sets
+
+        def work(share: tuple[int, int]) -> int:
+            begin = int(sets.ends[share[0] - 1]) if share[0] else 0
+            edges = np.append(begin, sets.ends[slice(*share)].astype(np.int64))
+            owners = np.repeat(users[slice(*share)], edges[1:] - edges[:-1])
+            ranks = bounding.rank(owners, items[sets.items[begin : edges[-1]]])
+            return int(ranks.sum(dtype=np.uint64))
+
+        shares = cuts(sets.ends, -(-len(sets.items) // _PAIRS))
+        return sum(self._pool.map(work, shares)) % (1 << 64)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the released items and, where evidence counts, all that are left with theirs."""
+        state: dict[str, Any] = {"released": self._items.blocks(np.flatnonzero(self._released))}
+        if "_claims" in self.__dict__:
+            active = np.flatnonzero(~self._gone)
+            state["active"] = self._items.blocks(active)
+            state["evidence"], state["claims"] = self._evidence[active], self._claims[active]
+        return state
+
+    def restore(self, snapshot: Mapping[str, Any]) -> None:
+        """Bring back what rounds have left; items are found by their blocks."""
+        numbers = self._numbers_of(snapshot["released"])
+        self._released[numbers] = self._gone[numbers] = True
+        if "active" in snapshot:
+            active = self._numbers_of(snapshot["active"])
+            self._gone[:] = True
+            self._gone[active] = False
+            self._claims[active] = snapshot["claims"]
+            self._evidence[active] = snapshot["evidence"]
+
+    def _numbers_of(self, blocks: Blocks) -> NDArray[np.int64]:
+        """Return the numbers of distinct items that are known by their blocks."""
+        numbers, find = np.empty(len(blocks), dtype=np.int64), places_of(blocks)
+
+        def work(piece: slice) -> None:
+            places = find(self._items.blocks(piece))
+            found = np.flatnonzero(places >= 0)
+            numbers[places[found]] = found + piece.start
+
+        self._by_pieces(work, max(_PIECE, len(blocks)))
+        return numbers
 
     def close(self) -> None:
         """Free the threads and the memory that the plan used."""

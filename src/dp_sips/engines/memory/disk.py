@@ -8,6 +8,7 @@ it, so that a full disk is an error here and not a crash later. Nobody else can 
 import errno
 import mmap
 import os
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -59,13 +60,16 @@ class InMemory(Arrays):
     """Plain arrays."""
 
     def zeros(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+        """Return an array of zeros."""
         return np.zeros(shape, dtype)
 
     def empty_like(self, array: NDArray[Any]) -> NDArray[Any]:
+        """Return an array like this one, where there is room for a second."""
         check_room(array.nbytes)
         return np.empty_like(array)
 
     def forget(self, array: NDArray[Any]) -> None:
+        """Do nothing: there is no file."""
         del array
 
 
@@ -82,6 +86,7 @@ class Disk(Arrays):
     seen: int = 1 << 26
 
     def zeros(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+        """Return an array of zeros in a file of its own."""
         kind = np.dtype(dtype)
         size = int(np.prod(shape)) * kind.itemsize
         with self.file() as file, clear_about_disks(self.folder):
@@ -99,19 +104,25 @@ class Disk(Arrays):
             return tempfile.TemporaryFile(dir=self.folder, prefix="dp-sips-")
 
     def forget(self, array: NDArray[Any]) -> None:
-        _advise(array, "MADV_DONTNEED")
+        """Let the pages of this array leave memory; they are in its file."""
+        if sys.platform == "linux":
+            _advise(array, mmap.MADV_DONTNEED)
 
     def drop(self, array: NDArray[Any]) -> None:
         """Give an array's space on disk back, where the system can; its contents are lost."""
-        with suppress(OSError):
-            _advise(array, "MADV_REMOVE")
+        if sys.platform == "linux":
+            with suppress(OSError):
+                _advise(array, mmap.MADV_REMOVE)
 
     def in_memory(self, number: int, size: int, limit: int) -> list[NDArray[np.uint64]]:
-        most = int(limit * _RANDOM_SHARE) // (8 * size)
-        words: NDArray[np.uint64] = self.zeros(0 if most else size, np.uint64)
-        return super().in_memory(min(number, most), size, limit) if most else [words]
+        """Return as many as fit into most of the limit; one on disk where none does."""
+        most = int(limit * _RANDOM_SHARE) // (8 * max(size, 1))
+        if most:
+            return super().in_memory(min(number, most), size, limit)
+        return [self.zeros(size, np.uint64)]
 
     def pieces(self, pairs: int) -> int:
+        """Return how many pieces have as many bytes each as are to be seen at a time."""
         return max(1, 4 * pairs // self.seen)
 
 
@@ -188,7 +199,7 @@ def _kind_of(folder: Path) -> str:
 
 
 def _take_space(file: BinaryIO, size: int) -> None:
-    if hasattr(os, "posix_fallocate"):
+    if sys.platform == "linux":
         os.posix_fallocate(file.fileno(), 0, size)
     else:
         file.truncate(size)
@@ -200,16 +211,16 @@ def _window(file: BinaryIO, kind: np.dtype[Any], size: int) -> NDArray[Any]:
     return np.frombuffer(mmap.mmap(file.fileno(), size), kind)
 
 
-def _advise(array: NDArray[Any], advice: str) -> None:
+def _advise(array: NDArray[Any], advice: int) -> None:
     """Tell the system about the pages of an array that is a window on a file; others are spared."""
-    memory, option = _file_behind(array), getattr(mmap, advice, None)
-    if memory is None or option is None:
+    memory = _file_behind(array)
+    if memory is None:
         return
     begin = array.ctypes.data - np.frombuffer(memory, np.uint8).ctypes.data
     first = -(-begin // mmap.PAGESIZE) * mmap.PAGESIZE
     length = (begin + array.nbytes) // mmap.PAGESIZE * mmap.PAGESIZE - first
     if length > 0:
-        memory.madvise(option, first, length)
+        memory.madvise(advice, first, length)
 
 
 def _file_behind(array: NDArray[Any]) -> mmap.mmap | None:

@@ -22,7 +22,7 @@ from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.noise import Key, Purpose
 from dp_sips.progress import Progress
 from dp_sips.sources import Source
-from dp_sips.validation import check_whole
+from dp_sips.validation import check_bytes, check_whole
 
 _MOST_SHARDS: Final = 16
 
@@ -33,22 +33,23 @@ class MemoryEngine(Engine):
 
     Attributes:
         threads: How many cores to use; all of them unless told otherwise.
-        memory_limit: Bytes of memory to keep to; 70 % of what there is unless told otherwise. What
-            is beyond goes to disk.
+        memory_limit: Bytes of memory to keep to, or text such as "8 GB"; 70 % of what there is
+            unless told otherwise. What is beyond goes to disk.
         spill_folder: The folder for that; unless told otherwise, the system's for temporary files.
     """
 
     threads: int | None = None
-    memory_limit: int | None = None
+    memory_limit: int | str | None = None
     spill_folder: str | os.PathLike[str] | None = None
 
     takes_turns: ClassVar[bool] = True
+    saves_rounds: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.threads is not None:
             check_whole("threads", self.threads)
         if self.memory_limit is not None:
-            check_whole("memory_limit", self.memory_limit)
+            check_bytes("memory_limit", self.memory_limit)
         spill_folder(self.spill_folder)
 
     def load(

@@ -85,8 +85,10 @@ cdef class Shard:
                     self.slots[place] = slot
 
     def held(self):
-        """Return the bytes that the slots take."""
-        return 0 if self._slots is None else self._slots.nbytes
+        """Return the bytes that the slots take, or will take soon: twice as many once doubled."""
+        if self._slots is None:
+            return 0
+        return self._slots.nbytes * (2 if self.count * <uint64_t>10 > (self.mask + 1) * 7 else 1)
 
     def free(self):
         """Give the slots' memory back; no more values are coming."""

@@ -154,10 +154,13 @@ class Merging:
         buckets = range(len(self.runs[0].user_edges) - 1)
         with ExitStack() as files:
             columns = [files.enter_context(self.disk.appender()) for _ in Bucket._fields]
-            for first in progress.steps("merging", buckets[::threads], len(buckets[::threads])):
-                for bucket in self.workers.pool.map(work, buckets[first : first + threads]):
+            bar = files.enter_context(progress.unlogged("merging", len(buckets), "bucket"))
+            for first in buckets[::threads]:
+                some = buckets[first : first + threads]
+                for bucket in self.workers.pool.map(work, some):
                     for file, column in zip(columns, bucket, strict=True):
                         file.append(np.asarray(column))
+                bar(len(some))
             whole = Bucket(
                 columns[0].only(np.uint64, self.runs[0].users.shape[1]),
                 columns[1].only(np.uint64),

@@ -10,6 +10,7 @@ import pyarrow as pa
 from dp_sips.engines.memory.disk import Disk, spill_folder
 from dp_sips.room import memory_left, memory_limit
 from dp_sips.sources.batches import ROWS, in_pieces
+from dp_sips.validation import check_bytes
 
 _SHARE: Final = 0.7
 _LEAST: Final = 64
@@ -27,9 +28,11 @@ class Spill:
     disk: Disk
 
     @classmethod
-    def of(cls, limit: int | None, folder: str | os.PathLike[str] | None) -> Self:
+    def of(cls, limit: int | str | None, folder: str | os.PathLike[str] | None) -> Self:
         """Keep to a limit: unless given, 70 % of what the machine or its control group has."""
-        return cls(limit or int(_SHARE * (memory_limit() or _ELSE)), Disk(spill_folder(folder)))
+        usual = int(_SHARE * (memory_limit() or _ELSE))
+        given = usual if limit is None else check_bytes("memory_limit", limit)
+        return cls(given, Disk(spill_folder(folder)))
 
     def pieces(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Cut a batch into pieces that are small against the limit."""

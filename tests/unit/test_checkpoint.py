@@ -1,0 +1,175 @@
+"""Runs that are killed and go on: the same release, nothing drawn anew, nothing left behind."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dp_sips import InputError, MemoryEngine, UsageError, select_partitions
+from dp_sips.checkpoint import Checkpoint
+from dp_sips.ledger import Ledger
+from dp_sips.mechanisms import MECHANISMS
+from dp_sips.privacy.contributions import Contributions
+from dp_sips.privacy.noise import Key
+
+RNG = np.random.default_rng(0)
+DATA = pa.table(
+    {
+        "user": RNG.integers(0, 2_000, 30_000),
+        "item": [f"item number {n}" for n in RNG.zipf(1.4, 30_000) % 5_000],
+    }
+)
+MANY_ROUNDS = [name for name in MECHANISMS if name not in ("single", "auto")]
+
+
+class Killed(BaseException):
+    """The end of the process, as far as a test can have it."""
+
+
+def select(data: Any = DATA, **options: Any) -> Any:
+    usual: dict[str, Any] = {"user": "user", "item": "item", "epsilon": 2, "delta": 1e-4}
+    return select_partitions(data, **usual | options)
+
+
+def killed_before(number: int, monkeypatch: pytest.MonkeyPatch, **options: Any) -> None:
+    """Run until the state of this many finished rounds is about to be saved."""
+    with monkeypatch.context() as patch:
+
+        def save(self: Checkpoint, rounds: int, contributions: Any) -> None:
+            if rounds == number:
+                raise Killed
+            usual(self, rounds, contributions)
+
+        usual = Checkpoint.save
+        patch.setattr(Checkpoint, "save", save)
+        with pytest.raises(Killed):
+            select(**options)
+
+
+def rounds_of(monkeypatch: pytest.MonkeyPatch, **options: Any) -> tuple[list[int], Any]:
+    """Return which rounds drew noise, and the release."""
+    calls: list[int] = []
+    with monkeypatch.context() as patch:
+        usual = Key.noise_of_round
+
+        def noted(key: Key, index: int) -> Any:
+            calls.append(index)
+            return usual(key, index)
+
+        patch.setattr(Key, "noise_of_round", noted)
+        return calls, select(**options)
+
+
+@pytest.mark.parametrize("name", MANY_ROUNDS)
+@pytest.mark.parametrize("engine", [MemoryEngine(), MemoryEngine(memory_limit=1 << 22)], ids=str)
+def test_the_release_is_that_of_an_undisturbed_run(
+    name: str, engine: MemoryEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"mechanism": name, "seed": 3, "insecure_test": True, "engine": engine}
+    undisturbed = select(**options)
+    rounds = len(undisturbed.plan.rounds)
+    folder = tmp_path / "run"
+    for number in sorted({1, rounds}):
+        killed_before(number, monkeypatch, checkpoint=folder, **options)
+    ran, release = rounds_of(monkeypatch, checkpoint=folder, **options)
+    assert release.items.equals(undisturbed.items)
+    assert release.items.num_rows
+    assert ran == [rounds - 1]
+    assert not folder.exists()
+
+
+def test_other_threads_number_items_in_another_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"mechanism": "cumulative", "seed": 3, "insecure_test": True}
+    undisturbed = select(**options)
+    killed_before(3, monkeypatch, checkpoint=tmp_path / "run", engine=MemoryEngine(1), **options)
+    resumed = select(checkpoint=tmp_path / "run", engine=MemoryEngine(5), **options)
+    assert resumed.items.equals(undisturbed.items)
+
+
+def test_a_fresh_key_is_kept_for_the_owner_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "run"
+    killed_before(2, monkeypatch, mechanism="sips", checkpoint=folder)
+    files = list(folder.iterdir())
+    assert {path.name for path in files} == {"run.json", "state.npz"}
+    assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
+    assert folder.stat().st_mode & 0o777 == 0o700
+    saved = (folder / "run.json").read_bytes()
+    killed_before(2, monkeypatch, mechanism="sips", checkpoint=folder)
+    assert (folder / "run.json").read_bytes() == saved
+    select(mechanism="sips", checkpoint=folder)
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("other", "named"),
+    [
+        ({"epsilon": 1}, "budget"),
+        ({"mechanism": "weighted-gaussian"}, "mechanism"),
+        ({"max_items": 7}, "plan"),
+        ({"user": "item", "item": "user"}, "columns"),
+        ({"nulls": "drop"}, "nulls"),
+        ({"seed": 1, "insecure_test": True}, "seed"),
+    ],
+)
+def test_another_plan_is_refused(
+    other: dict[str, Any], named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options: dict[str, Any] = {"mechanism": "sips", "checkpoint": tmp_path / "run"}
+    killed_before(2, monkeypatch, **options)
+    with pytest.raises(UsageError, match=f"is of a run with another {named}"):
+        select(**options | other)
+
+
+def test_other_data_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options: dict[str, Any] = {"mechanism": "sips", "checkpoint": tmp_path / "run"}
+    killed_before(2, monkeypatch, **options)
+    shuffled = DATA.take(RNG.permutation(len(DATA)))
+    killed_before(2, monkeypatch, data=shuffled, **options)
+    with pytest.raises(InputError, match="is of a run on other data"):
+        select(DATA.slice(500), **options)
+
+
+def test_a_ledger_is_charged_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = Ledger.create(tmp_path / "book.json", epsilon=5, delta=1e-3)
+    options = {"mechanism": "sips", "checkpoint": tmp_path / "run", "ledger": ledger}
+    killed_before(2, monkeypatch, **options)
+    select(**options)
+    assert len(ledger.entries) == 1
+
+
+def test_folders_that_hold_other_things_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("")
+    with pytest.raises(UsageError, match="holds other files"):
+        select(checkpoint=tmp_path)
+    with pytest.raises(UsageError, match="checkpoint"):
+        select(checkpoint=tmp_path / "thesis.tex")
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [({"engine": "reference"}, "engine='memory'"), ({"hierarchy": True}, "levels")],
+)
+def test_what_cannot_be_saved(options: dict[str, Any], named: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=named):
+        select(item=["item", "user"], checkpoint=tmp_path / "run", **options)
+
+
+def test_two_data_sets_have_two_fingerprints(tmp_path: Path) -> None:
+    """The sum is over pairs: which user holds which item matters."""
+    seen = []
+
+    class Noted(Checkpoint):
+        def save(self, rounds: int, contributions: Contributions) -> None:
+            seen.append((rounds, contributions.fingerprint()))
+
+    for number, owners in enumerate([(1, 1, 2), (1, 2, 2), (2, 2, 1)]):
+        rows = pa.table({"user": owners, "item": ["a", "b", "c"]})
+        saved = Noted(tmp_path / str(number))
+        select(rows, mechanism="single", seed=1, insecure_test=True, checkpoint=saved)
+    assert len({found for rounds, found in seen if rounds == 1}) == 3
