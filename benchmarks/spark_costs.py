@@ -97,7 +97,9 @@ def _measure(folder: Path, rows: int) -> Run:
 def _first_round(frame: DataFrame) -> int:
     """Load and weigh as a run does, and count the partial sums that are shuffled by item."""
     source = open_source(frame, user="user", item="item", nulls="error")
-    loaded = SparkEngine().load(source, Bounds(100), Key.fresh(), Progress(show=False))
+    loaded = SparkEngine(driver_bytes=0).load(
+        source, Bounds(100), Key.fresh(), Progress(show=False)
+    )
     batches = loaded.weigh(100).toArrow().to_batches()
     loaded.close()
     return sum(len(unpack(payload)[0]) for payload in payloads_of(batches))

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_cluster import _children, cluster
 
 from dp_sips import select_partitions
+from dp_sips.engines.spark import SparkEngine
 
 INPUTS = {
     "even: 5M users, 100k items": ("id AS user", "id % 100000 AS item"),
@@ -60,7 +61,10 @@ def _measure(frame: DataFrame, name: str, mechanism: str, workers: list[int]) ->
     options: dict[str, Any] = {"user": "user", "item": "item", "epsilon": 1, "delta": 1e-6}
     start = time.perf_counter()
     with Peak(workers) as peak:
-        selection = select_partitions(frame, mechanism=mechanism, progress=False, **options)
+        engine = SparkEngine(driver_bytes=0)
+        selection = select_partitions(
+            frame, engine=engine, mechanism=mechanism, progress=False, **options
+        )
         items = selection.items.count()
     seconds = time.perf_counter() - start
     print(

@@ -17,7 +17,7 @@ from dp_sips.progress import Progress
 from dp_sips.sources import open_source
 
 
-def spark_engine() -> Any:
+def spark_engine(**options: Any) -> Any:
     """Return the Spark engine on a small session of this process, which the tests share."""
     # Spark's workers are to run in this environment, not in whatever is first on the path.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -28,7 +28,7 @@ def spark_engine() -> Any:
     builder = SparkSession.builder.master("local[2]").appName("conformance")
     builder = builder.config("spark.ui.enabled", "false").config("spark.log.level", "OFF")
     builder.config("spark.sql.shuffle.partitions", "3").getOrCreate()
-    return SparkEngine()
+    return SparkEngine(**options)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -54,7 +54,8 @@ ENGINES: dict[str, Callable[[], Any]] = {
     "memory-2": lambda: MemoryEngine(threads=2),
     "memory-8": lambda: MemoryEngine(threads=8),
     "memory-disk": lambda: MemoryEngine(threads=2, memory_limit=1 << 19),  # all is spilled
-    "spark": spark_engine,
+    "spark": lambda: spark_engine(driver_bytes=0),
+    "spark-driver": spark_engine,
 }
 
 Histogram = dict[bytes, int]

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from dp_sips.engines.spark import SparkEngine
+
 _ROOT = Path(__file__).parents[2]
 
 
@@ -53,3 +55,12 @@ def spark(cluster: Any, event_log: Path) -> Iterator[Any]:
     )
     yield session
     session.stop()
+
+
+@pytest.fixture(autouse=True)
+def on_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave small input to the cluster, too, where a test does not name `driver_bytes`."""
+    make: Any = SparkEngine.__init__
+    *others, driver_bytes, explain = make.__defaults__
+    assert driver_bytes == SparkEngine().driver_bytes > 0
+    monkeypatch.setattr(make, "__defaults__", (*others, 0, explain))

@@ -107,7 +107,7 @@ def audit(
         where the release can be enumerated, and a lower bound by black box elsewhere.
         `violations` is empty for a sound build, except with probability `false_alarm`.
     """
-    begin, runner = time.monotonic(), find_engine(engine)
+    begin, runner = time.monotonic(), _audited(engine)
     effort = (QUICK if quick else FULL).on(runner)
     options = {**_asked(epsilon, delta, budget), "max_items": max_items}
     with on_purpose():  # black boxes need a large δ
@@ -121,6 +121,11 @@ def audit(
         steps = Progress(show=progress).steps("audit", cases, len(cases))
         rows = tuple(row for case in steps for row in case.run(alpha))
     return Audit(rows, quick, time.monotonic() - begin)
+
+
+def _audited(engine: str | Engine) -> Engine:
+    """Return the engine; of Spark, the cluster's way: the driver's is the memory engine's."""
+    return find_engine(engine, driver_bytes=0) if engine == "spark" else find_engine(engine)
 
 
 def _asked(epsilon: float, delta: float, budget: Budget | None) -> dict[str, float]:

@@ -4,6 +4,7 @@ Values are taken a few thousand at a time, so that their chains stay in the cach
 encryption to the next.
 """
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from dp_sips.engines import encoding
 from dp_sips.engines.memory import texts
 from dp_sips.privacy.arrays import Blocks
-from dp_sips.privacy.blocks import HASHED, LONGEST_CHAIN, NULL
+from dp_sips.privacy.blocks import HASHED, LONGEST_CHAIN, NULL, combine
 from dp_sips.privacy.noise import Scrambler
 from dp_sips.sources.flat import as_arrow
 
@@ -28,13 +29,18 @@ _OFFSETS: Final[dict[pa.DataType, Any]] = {
 
 
 def value_blocks(values: pa.Array, scrambler: Scrambler) -> Blocks:
-    """Return the block of each value of one column, which is not a dictionary's."""
-    if encoding.is_integer_like(values.type):
+    """Return the block of each value of one column."""
+    if pa.types.is_dictionary(values.type) or encoding.is_integer_like(values.type):
         return encoding.value_blocks(values, scrambler)
     blocks = _bytes_blocks(encoding.as_bytes(values), scrambler)
     if values.null_count:
         blocks[encoding.is_null(values)] = (0, NULL)
     return blocks
+
+
+def item_blocks(columns: Sequence[pa.Array], scrambler: Scrambler) -> Blocks:
+    """Return one block for each row of the item columns."""
+    return combine([value_blocks(column, scrambler) for column in columns], scrambler)
 
 
 def _bytes_blocks(values: pa.Array, scrambler: Scrambler) -> Blocks:

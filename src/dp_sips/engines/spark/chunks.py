@@ -20,7 +20,7 @@ CHUNK_SIZE: Final = 1 << 20
 """Pairs in a chunk."""
 
 CHUNK_SCHEMA: Final = "users binary, ends binary, blocks binary, items binary, continues boolean"
-_ARRAYS: Final = ("users", "ends", "blocks", "items")
+ARRAYS: Final = ("users", "ends", "blocks", "items")
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Chunk:
         """Return the chunk as one row of `CHUNK_SCHEMA`."""
         arrays: list[NDArray[Any]] = [self.users, self.ends, self.blocks, self.items]
         columns = [pa.array([array.tobytes()], pa.binary()) for array in arrays]
-        names = [*_ARRAYS, "continues"]
+        names = [*ARRAYS, "continues"]
         return pa.RecordBatch.from_arrays([*columns, pa.array([self.continues])], names=names)
 
 
@@ -89,7 +89,7 @@ def read_chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[Chunk]:
     for batch in batches:
         for row in range(batch.num_rows):
             # A view of Arrow's memory, not a copy.
-            arrays = {name: batch.column(name)[row].as_buffer() for name in _ARRAYS}
+            arrays = {name: batch.column(name)[row].as_buffer() for name in ARRAYS}
             yield Chunk.from_row(arrays | {"continues": batch.column("continues")[row].as_py()})
 
 

@@ -1,12 +1,10 @@
 """The users' sets as a cached Spark table of chunks, and what rounds do with them."""
 
-import sys
 from collections.abc import Callable
-from contextlib import redirect_stdout
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +13,7 @@ from pyspark.sql import DataFrame
 from dp_sips.engines.block_sets import NO_BLOCKS, BlockSet
 from dp_sips.engines.encoding import PublicCounts, plain_type
 from dp_sips.engines.memory.matching import Seating
-from dp_sips.engines.spark.chunks import CHUNK_SCHEMA
+from dp_sips.engines.spark.chunks import ARRAYS, CHUNK_SCHEMA
 from dp_sips.engines.spark.counting import NO_KEY, CountChunks, EncodeKeys, as_signal
 from dp_sips.engines.spark.deciding import (
     BLOCK_SCHEMA,
@@ -40,10 +38,11 @@ from dp_sips.engines.spark.loading import (
     explode_chunks,
 )
 from dp_sips.engines.spark.min_users import ReduceParts
-from dp_sips.engines.spark.reading import PartitionReader
+from dp_sips.engines.spark.reading import PartitionReader, without_users
 from dp_sips.engines.spark.session import (
     cut_lineage,
     in_cloned_session,
+    print_plan,
     shuffle_partitions,
     translated_errors,
 )
@@ -98,6 +97,8 @@ from dp_sips.privacy.contributions import (
 )
 from dp_sips.privacy.weights import HALF, UNIT_BITS
 from dp_sips.sources import Source
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -167,6 +168,14 @@ class SparkContributions(Contributions):
         shuffled = frame.mapInArrow(encode, SHUFFLE_SCHEMA).repartition("bucket")
         chunks = shuffled.mapInArrow(LayOutChunks(self._key, self._cut_to), CHUNK_SCHEMA)
         self._chunks = self._cache(chunks, eager=True)
+
+    def gather(self, gatherer: Callable[[list[pa.RecordBatch]], T], most_bytes: int) -> T | None:
+        """Bring the chunks to the driver, if they are not larger than this: two small jobs."""
+        assert self._chunks is not None
+        if not most_bytes or self._size_of(self._chunks.scan, *ARRAYS) > most_bytes:
+            return None
+        with translated_errors():
+            return gatherer(self._chunks.scan.toArrow().to_batches())
 
     def weigh(
         self,
@@ -307,15 +316,19 @@ class SparkContributions(Contributions):
 
     def released(self) -> pa.Table:
         """Return the items released so far."""
+        columns = self.values_of(np.concatenate([NO_BLOCKS, *self._released]))
+        return pa.Table.from_arrays(columns, names=self._source.item_schema.names)
+
+    def values_of(self, blocks: Blocks) -> list[pa.Array]:
+        """Return the values of released items, in any order; hashed ones are looked up."""
         schema = self._source.item_schema
-        plain, hashed = split_hashed(np.concatenate([NO_BLOCKS, *self._released]), schema)
+        plain, hashed = split_hashed(blocks, schema)
         tables = [[pa.array([], plain_type(kind)) for kind in schema.types]]
         if len(plain):
             tables.append([decode_blocks(plain, schema.field(0).type)])
         if len(hashed):
             tables.append(self._look_up_values(hashed))
-        columns = [pa.concat_arrays(parts) for parts in zip(*tables, strict=True)]
-        return pa.Table.from_arrays(columns, names=schema.names)
+        return [pa.concat_arrays(parts) for parts in zip(*tables, strict=True)]
 
     def close(self) -> None:
         """Remove this run's tables from Spark's cache."""
@@ -371,10 +384,11 @@ class SparkContributions(Contributions):
         return LastItems.from_batches(items, result.claims_of(items.blocks), chunks)
 
     @staticmethod
-    def _size_of(table: DataFrame, column: str) -> int:
-        """Return how many bytes a column of payloads has: one small job."""
+    def _size_of(table: DataFrame, *columns: str) -> int:
+        """Return how many bytes columns of payloads have: one small job."""
+        lengths = " + ".join(f"length({column})" for column in columns)
         with translated_errors():
-            size = table.selectExpr(f"sum(length({column}))").first()
+            size = table.selectExpr(f"sum({lengths})").first()
         return int(size[0] or 0) if size else 0
 
     def _broadcast_removal(self, blocks: Blocks) -> None:
@@ -416,8 +430,9 @@ class SparkContributions(Contributions):
         return read_blocks(rows.to_batches())
 
     def _look_up_values(self, blocks: Blocks) -> list[pa.Array]:
-        look_up = LookUpValues(self._reader, self._key, BlockSet.of(blocks), self._labels)
-        shuffled = self._frame.mapInArrow(look_up, SHUFFLE_SCHEMA).repartition("bucket")
+        frame, reader = without_users(self._frame, self._reader)
+        look_up = LookUpValues(reader, self._key, BlockSet.of(blocks), self._labels)
+        shuffled = frame.mapInArrow(look_up, SHUFFLE_SCHEMA).repartition("bucket")
         with translated_errors():
             rows = shuffled.mapInArrow(drop_repeated_values, SHUFFLE_SCHEMA).toArrow()
         columns = read_values(rows.to_batches(), self._source.item_schema)
@@ -439,5 +454,4 @@ class SparkContributions(Contributions):
 
     def _print_plan(self, frame: DataFrame) -> None:
         if self._explain:
-            with redirect_stdout(sys.stderr):
-                frame.explain("formatted")
+            print_plan(frame)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from dp_sips.engines.block_sets import BlockSet
-from dp_sips.engines.encoding import item_blocks, value_blocks
+from dp_sips.engines.memory.hashing import item_blocks, value_blocks
 from dp_sips.engines.memory.weighing import counted
 from dp_sips.engines.spark.chunks import Chunk, read_chunks
 from dp_sips.engines.spark.loading import split_by_user

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from dp_sips.engines.block_sets import BlockSet
-from dp_sips.engines.encoding import item_blocks, value_blocks
+from dp_sips.engines.memory.hashing import item_blocks, value_blocks
 from dp_sips.engines.spark.chunks import read_chunks, split_into_chunks
 from dp_sips.engines.spark.pairs import (
     USER,

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -135,6 +135,24 @@ def shuffle_partitions(spark: SparkSession) -> int:
     """Return the number of partitions that a shuffle starts with."""
     setting = spark.conf.get(_PARTITIONS, "200") or "200"
     return int(setting) if setting.isdigit() else 200
+
+
+def known_size(frame: DataFrame) -> float:
+    """Return how many bytes a table has by what Spark knows of it; infinity if it does not.
+
+    Of files that is their size, of a persisted table its size in the cache. No job runs. (Spark
+    Connect does not tell.)
+    """
+    if _is_connect(frame.sparkSession):
+        return float("inf")
+    java: Any = frame._jdf  # noqa: SLF001
+    return float(java.queryExecution().optimizedPlan().stats().sizeInBytes())
+
+
+def print_plan(frame: DataFrame) -> None:
+    """Print a physical plan to stderr."""
+    with redirect_stdout(sys.stderr):
+        frame.explain("formatted")
 
 
 def cut_lineage(frame: DataFrame, *, eager: bool) -> DataFrame:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dp_sips.engines import encoding
 from dp_sips.engines.block_sets import BlockSet
+from dp_sips.engines.memory.hashing import item_blocks
 from dp_sips.engines.spark.reading import PartitionReader, without_dictionary
 from dp_sips.engines.spark.wire import Labels, WorkerKey, payloads_of, shuffle_rows, to_ipc
 from dp_sips.privacy.arrays import Blocks, Integers
@@ -65,7 +66,7 @@ class LookUpValues:
         """Stream rows of `SHUFFLE_SCHEMA`, with each value once for each batch of the input."""
         for batch in self.reader.read(batches):
             columns = batch.columns[1:]
-            blocks = encoding.item_blocks(columns, self.key.long_items)
+            blocks = item_blocks(columns, self.key.long_items)
             rows = np.flatnonzero(self.blocks.find(blocks) >= 0)
             if len(rows):
                 yield self._payloads(columns, blocks, rows)
