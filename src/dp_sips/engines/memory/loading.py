@@ -96,12 +96,14 @@ def load_sets(
                     runs.append(layout.run(columns, rows, spill.disk))
                     layout = kind(columns.users(), foreseen, workers)
                 layout.add(batch)
-                if spill.is_due(layout.held(), layout.needed()):
+                # Batches on their way still belong to this run: one word is enough.
+                if not layout.is_full and spill.is_due(layout.held(), layout.needed()):
+                    layout.is_full = True
                     full.set()
                 bar(len(batch.items))
         finally:
             stopped.set()
-    if not runs and not full.is_set():
+    if not runs and not layout.is_full:
         return layout.loaded(columns)
     runs.append(layout.run(columns, rows, spill.disk))
     del layout
@@ -204,6 +206,7 @@ class _Repeats:
         self._latest = 0
         self._scattered = False
         self._owned = 0
+        self.is_full = False
 
     def add(self, batch: _Numbered) -> None:
         self.items = batch.column
