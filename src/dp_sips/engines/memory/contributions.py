@@ -18,6 +18,7 @@ from dp_sips.engines.memory.disk import Arrays
 from dp_sips.engines.memory.matching import Items, Seating, Sets, Votes, settle
 from dp_sips.engines.memory.min_users import NO_TABLE, Givers
 from dp_sips.engines.memory.numbering import Column, Numbers
+from dp_sips.engines.memory.saving import numbers_of, sum_of_ranks
 from dp_sips.engines.memory.sets import UserSets, begins_of, close_gaps, cuts
 from dp_sips.engines.memory.weighing import add_split, counted, pieces
 from dp_sips.mechanisms.turns import SHAVE
@@ -40,9 +41,6 @@ from dp_sips.privacy.weights import HALF, UNIT_BITS, WHOLE_CLAIM, weight_table
 
 _PIECE: Final = 1 << 16
 """Items that are decided about at a time: enough for numpy, little enough for the cache."""
-
-_PAIRS: Final = 1 << 20
-"""Pairs that are hashed at a time."""
 
 _NO_COUNTS: Final = np.empty(0, dtype=np.uint32)
 
@@ -422,18 +420,8 @@ class MemoryContributions(Contributions):
 
     @cached_property
     def _fingerprint(self) -> int:
-        users, items = self._user_words(), self._item_words(self._histograms[0])
-        sets = self._sets
-
-        def work(share: tuple[int, int]) -> int:
-            begin = int(sets.ends[share[0] - 1]) if share[0] else 0
-            edges = np.append(begin, sets.ends[slice(*share)].astype(np.int64))
-            owners = np.repeat(users[slice(*share)], edges[1:] - edges[:-1])
-            ranks = bounding.rank(owners, items[sets.items[begin : edges[-1]]])
-            return int(ranks.sum(dtype=np.uint64))
-
-        shares = cuts(sets.ends, -(-len(sets.items) // _PAIRS))
-        return sum(self._pool.map(work, shares)) % (1 << 64)
+        words = self._user_words(), self._item_words(self._histograms[0])
+        return sum_of_ranks(self._sets, *words, self._pool)
 
     def snapshot(self) -> dict[str, Any]:
         """Return the released items and, where evidence counts, all that are left with theirs."""
@@ -446,26 +434,15 @@ class MemoryContributions(Contributions):
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
         """Bring back what rounds have left; items are found by their blocks."""
-        numbers = self._numbers_of(snapshot["released"])
+        numbers = numbers_of(snapshot["released"], self._items, self._by_pieces)
         self._released[numbers] = self._gone[numbers] = True
+        self._votes = None
         if "active" in snapshot:
-            active = self._numbers_of(snapshot["active"])
+            left = numbers_of(snapshot["active"], self._items, self._by_pieces)
             self._gone[:] = True
-            self._gone[active] = False
-            self._claims[active] = snapshot["claims"]
-            self._evidence[active] = snapshot["evidence"]
-
-    def _numbers_of(self, blocks: Blocks) -> NDArray[np.int64]:
-        """Return the numbers of distinct items that are known by their blocks."""
-        numbers, find = np.empty(len(blocks), dtype=np.int64), places_of(blocks)
-
-        def work(piece: slice) -> None:
-            places = find(self._items.blocks(piece))
-            found = np.flatnonzero(places >= 0)
-            numbers[places[found]] = found + piece.start
-
-        self._by_pieces(work, max(_PIECE, len(blocks)))
-        return numbers
+            self._gone[left] = False
+            self._claims[left] = snapshot["claims"]
+            self._evidence[left] = snapshot["evidence"]
 
     def close(self) -> None:
         """Free the threads and the memory that the plan used."""
