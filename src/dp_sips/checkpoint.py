@@ -4,17 +4,22 @@ A run that is begun again on the same folder has the same key, so it draws the s
 the data again and goes on after the last finished round. Its release is that of an undisturbed run.
 
 Guarantee: one folder, one release. The key is used for one plan and one data set only: what was
-asked is compared before anything is drawn, and the pairs of users and items by a keyed sum. So two
-runs on one folder publish the same noisy numbers once, not two draws of them.
+asked is compared before any data is read, and the pairs of users and items, by a keyed sum, before
+anything is drawn. A folder is one process's at a time, and its owner's alone; what it has booked on
+a ledger is not booked again.
 Sensitive: all files in the folder (mode 0600): anyone who reads the key can recompute the noise.
 """
 
+import hashlib
 import json
 import os
-from dataclasses import asdict, dataclass
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, BinaryIO, Final, Protocol
 
 import numpy as np
 
@@ -27,7 +32,8 @@ from dp_sips.privacy.noise import Key
 from dp_sips.sources import Source
 from dp_sips.temporaries import create, discard, temporary_path
 
-_RUN, _STATE = "run.json", "state.npz"
+_RUN, _STATE, _TEMPORARY = "run.json", "state.npz", ".dp-sips-"
+_PROBE: Final = bytes(1 << 16)
 
 
 class Saved(Protocol):
@@ -47,6 +53,10 @@ class Saved(Protocol):
         """Save the key of a run, and what is asked of it."""
         del key, asked
 
+    def check(self, contributions: Contributions) -> None:
+        """Reject data that is not what it was."""
+        del contributions
+
     def restore(self, contributions: Contributions) -> int:
         """Bring back what finished rounds have left; return how many there are."""
         del contributions
@@ -60,32 +70,72 @@ class Saved(Protocol):
         """Forget the run."""
         return
 
+    def close(self) -> None:
+        """Let others use the folder."""
+        return
+
 
 class NotSaved(Saved):
     """Nothing is saved."""
 
 
-@dataclass(frozen=True)
 class Checkpoint(Saved):
-    """A folder for the state of one run.
+    """A folder for the state of one run."""
 
-    Attributes:
-        folder: Made if it is not there; it must be empty, or hold an unfinished run.
-    """
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        if not isinstance(folder, str | os.PathLike) or not str(folder):
+            raise UsageError(f"checkpoint must be the path of a folder, got {folder!r}")
+        self.folder = Path(folder)
+        self._lock: int | None = None
 
-    folder: Path
+    def open(self) -> None:
+        """Make the folder if it is not there, and have it alone.
 
-    def __post_init__(self) -> None:
-        """Make the folder, or reject it before any data is read."""
+        Raises:
+            UsageError: It cannot be used, or it is not for us.
+        """
         try:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            others = {path.name for path in self.folder.iterdir()} - {_RUN, _STATE}
-        except OSError as error:
-            raise UsageError(f"checkpoint {self.folder}: {error.strerror}") from error
-        if any(not name.startswith(".dp-sips-") for name in others):
-            raise UsageError(
-                f"checkpoint {self.folder} holds other files: name an empty or a new folder"
-            )
+            self._take()
+        except BaseException as error:
+            self.close()
+            if isinstance(error, OSError):
+                raise UsageError(f"{self} cannot be used: {self._reason(error)}") from error
+            raise
+
+    def _take(self) -> None:
+        import fcntl  # not on every system
+
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._lock = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self._check_files()
+        self._write("probe", lambda file: file.write(_PROBE))
+        (self.folder / "probe").unlink()
+
+    @staticmethod
+    def _reason(error: OSError) -> str:
+        if isinstance(error, BlockingIOError):
+            return "another run uses it now"
+        if isinstance(error, FileExistsError | NotADirectoryError):
+            return "it is a file or a link, and must be a folder"
+        return error.strerror or str(error)
+
+    def _check_files(self) -> None:
+        """Reject a folder in which others could have put a key, or that holds other things."""
+        names = {path.name for path in self.folder.iterdir()}
+        if any(name not in (_RUN, _STATE) and not name.startswith(_TEMPORARY) for name in names):
+            raise UsageError(f"{self} holds other files: name an empty or a new folder")
+        self._check_owner(self.folder, stat.S_IWGRP | stat.S_IWOTH)
+        for name in names:
+            self._check_owner(self.folder / name, stat.S_IRWXG | stat.S_IRWXO)
+
+    def _check_owner(self, path: Path, others: int) -> None:
+        found = path.lstat()
+        if stat.S_ISLNK(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & others:
+            raise UsageError(f"{self} is open to other users, or theirs: name a folder of your own")
+
+    def __str__(self) -> str:
+        return f"checkpoint {self.folder}"
 
     @property
     def going_on(self) -> bool:
@@ -100,14 +150,18 @@ class Checkpoint(Saved):
         """
         if not self.going_on:
             return fresh
-        run = json.loads((self.folder / _RUN).read_text())
-        found = Key.restored(bytes.fromhex(run["key"]), is_test=run["is_test"])
-        asked = _plain(asked) | {"seed": run["asked"]["seed"] if found.replaces(fresh) else "new"}
-        for name, value in asked.items():
-            if run["asked"].get(name) != value:
+        try:
+            run = json.loads((self.folder / _RUN).read_text())
+            found = Key.restored(bytes.fromhex(run["key"]), is_test=run["is_test"])
+            before = dict(run["asked"])
+        except (ValueError, LookupError, TypeError) as error:
+            raise self._damaged() from error
+        now = _plain(asked) | {"seed": before.get("seed") if found.replaces(fresh) else "new"}
+        for name, value in now.items():
+            if before.get(name) != value:
                 raise UsageError(
-                    f"checkpoint {self.folder} is of a run with another {name}: ask for the same "
-                    "as then, or name another folder"
+                    f"{self} is of a run with another {name}: ask for the same as then, or name "
+                    "another folder"
                 )
         return found
 
@@ -118,24 +172,36 @@ class Checkpoint(Saved):
             run = {"asked": asked, "key": key.saved().hex(), "is_test": key.is_test}
             self._write(_RUN, lambda file: file.write(json.dumps(run).encode()))
 
-    def restore(self, contributions: Contributions) -> int:
-        """Bring back what finished rounds have left; return how many there are.
+    def check(self, contributions: Contributions) -> None:
+        """Note what the data is, or reject other data than was noted.
 
         Raises:
             InputError: The data is not what it was.
         """
-        place = self.folder / _STATE
-        if not place.exists():
+        if not (self.folder / _STATE).exists():
             self.save(0, contributions)
-            return 0
-        with np.load(place) as state:
-            if int(state["input"]) != contributions.fingerprint():
-                raise InputError(
-                    f"checkpoint {self.folder} is of a run on other data: give it the same data, "
-                    "or name another folder"
-                )
-            contributions.restore({name: state[name] for name in state.files})
-            return int(state["rounds"])
+        elif int(self._state()["input"]) != contributions.fingerprint():
+            raise InputError(
+                f"{self} is of a run on other data: give it the same data, or name another folder"
+            )
+
+    def restore(self, contributions: Contributions) -> int:
+        """Bring back what finished rounds have left; return how many there are."""
+        state = self._state()
+        if int(state["rounds"]):
+            contributions.restore(state)
+        return int(state["rounds"])
+
+    def _state(self) -> dict[str, Any]:
+        try:
+            with np.load(self.folder / _STATE) as state:
+                found = {name: state[name] for name in state.files}
+            return found | {"rounds": found["rounds"], "input": found["input"]}
+        except Exception as error:  # a torn file ends in anything
+            raise self._damaged() from error
+
+    def _damaged(self) -> InputError:
+        return InputError(f"{self} is damaged: remove it, and begin anew (what it booked is spent)")
 
     def save(self, rounds: int, contributions: Contributions) -> None:
         """Save what this many finished rounds have left, in place of what was saved before."""
@@ -146,12 +212,23 @@ class Checkpoint(Saved):
         self._write(_STATE, lambda file: np.savez(file, **state))
 
     def done(self) -> None:
-        """Wipe the folder, and remove it."""
-        for path in self.folder.iterdir():
+        """Remove what was saved, the key first, and the folder if nothing else is in it."""
+        # Without the key, what is left of a half-removed run is no run.
+        (self.folder / _RUN).unlink(missing_ok=True)
+        self._sync()
+        for path in (self.folder / _STATE, *self.folder.glob(f"{_TEMPORARY}*")):
             discard(path)
-        self.folder.rmdir()
+        with suppress(OSError):
+            self.folder.rmdir()
+        self.close()
 
-    def _write(self, name: str, write: Any) -> None:
+    def close(self) -> None:
+        """Let others use the folder."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def _write(self, name: str, write: Callable[[BinaryIO], object]) -> None:
         """Write a file whole or not at all, for its owner alone."""
         path = temporary_path(self.folder)
         try:
@@ -160,30 +237,29 @@ class Checkpoint(Saved):
                 file.flush()
                 os.fsync(file.fileno())
             path.replace(self.folder / name)
+            self._sync()
         except OSError as error:
-            raise OutputError(f"checkpoint {self.folder}: {error.strerror}") from error
+            raise OutputError(f"{self} cannot be written: {error.strerror or error}") from error
         finally:
             discard(path)
+
+    def _sync(self) -> None:
+        if self._lock is not None:
+            os.fsync(self._lock)
 
 
 NOT_SAVED: Final = NotSaved()
 
 
-def saved_in(
-    checkpoint: str | os.PathLike[str] | Checkpoint | None, engine: Engine, *, levels: int
-) -> Saved:
+def saved_in(checkpoint: str | os.PathLike[str] | Checkpoint | None, engine: Engine) -> Saved:
     """Return where to save a run, if it can be saved."""
     if checkpoint is None:
         return NOT_SAVED
     if not engine.saves_rounds:
         raise UsageError("checkpoint is for engine='memory': choose that, or leave it out")
-    if levels:
-        raise UsageError("checkpoint is for one selection, and levels are several: leave it out")
-    return checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(Path(checkpoint))
-
-
-def _plain(asked: dict[str, Any]) -> Any:
-    return json.loads(json.dumps(asked, default=str))
+    saved = checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint)
+    saved.open()
+    return saved
 
 
 def what_is_asked(
@@ -194,13 +270,18 @@ def what_is_asked(
     Public: all of it.
     """
     kinds = zip(source.schema.names, map(str, source.schema.types), strict=True)
-    book = None if ledger is None else as_ledger(ledger).path
+    counts = sorted(map(repr, (plan.bounds.public_counts or {}).items()))
     return {
         "mechanism": repr(plan.mechanism),
         "budget": asdict(plan.asked),
-        "plan": [plan.max_items, plan.table()],
+        "plan": [plan.max_items, plan.min_users, plan.table()],
+        "histogram": hashlib.blake2b("\n".join(counts).encode()).hexdigest(),
         "columns": [*kinds],
         "nulls": source.nulls,
-        "ledger": book,
+        "ledger": None if ledger is None else as_ledger(ledger).path,
         "version": version("dp-sips"),
     }
+
+
+def _plain(asked: dict[str, Any]) -> Any:
+    return json.loads(json.dumps(asked, default=str))

@@ -121,6 +121,8 @@ def select_partitions(
         min_users=min_users,
     )
     levels = levels_of(item, hierarchy)
+    if levels and checkpoint is not None:
+        raise UsageError("checkpoint is for one selection, and levels are several: leave it out")
     if levels and public_items is not None:
         raise UsageError("public_items are for one selection, and levels are several: leave it out")
     plan = planned(epsilon=epsilon, delta=delta, rho=rho, budget=budget)
@@ -129,7 +131,6 @@ def select_partitions(
     memory = {"memory_limit": memory_limit, "spill_folder": spill_folder}
     runner = find_engine(engine, data, **memory)
     refuse_turns(plan, runner)
-    saved = saved_in(checkpoint, runner, levels=len(levels))
     opened = partial(open_source, user=user, nulls=nulls, types=types)
     if levels:
         spending = Spending(plan.asked, levels, lambda part: planned(**asdict(part)))
@@ -143,22 +144,24 @@ def select_partitions(
         return _select_levels(levels, spending, read, runner=runner, key=key, shown=shown)
     source = opened(runner.read(data), item=item)
     asked = what_is_asked(plan, source, ledger)
-    key = saved.key(key, asked)
-    known = known_blocks("public_items", public_items, source, key)
-    _warn_of_lists(plan, source, item)
-    if not saved.going_on:
-        book(ledger, plan, source, key, "items")
-    saved.begin(key, asked)
+    with closing(saved_in(checkpoint, runner)) as saved:
+        key = saved.key(key, asked)
+        known = known_blocks("public_items", public_items, source, key)
+        _warn_of_lists(plan, source, item)
+        if not saved.going_on:
+            book(ledger, plan, source, key, "items")
+        saved.begin(key, asked)
 
-    bounds = replace(plan.bounds, without=known)
-    with closing(runner.load(source, bounds, key, shown)) as contributions:
-        plan = run_rounds(plan, contributions, key, shown, saved=saved)
-        released = sorted_items(contributions.released(), source.item_schema)
+        bounds = replace(plan.bounds, without=known)
+        with closing(runner.load(source, bounds, key, shown)) as contributions:
+            plan = run_rounds(plan, contributions, key, shown, saved=saved)
+            released = sorted_items(contributions.released(), source.item_schema)
 
-    if saved is not checkpoint:  # else its owner says when the release is safe
-        saved.done()
-    facts = public_facts(source, released, known, time)
-    return Selection(source.restore(released), plan, not key.is_test, facts)
+        facts = public_facts(source, released, known, time)
+        selection = Selection(source.restore(released), plan, not key.is_test, facts)
+        if saved is not checkpoint:  # else its owner says when the release is safe
+            saved.done()
+    return selection
 
 
 def _warn_of_lists(plan: Plan, source: Source, item: Any) -> None:
@@ -251,6 +254,7 @@ def run_rounds(
     `settled` may change its rounds, once it is known what the look chose. Rounds that were `saved`
     have run before.
     """
+    saved.check(contributions)
     plan = settled(plan.after_look(contributions, key.scrambler(Purpose.LOOK)))
     finished = saved.restore(contributions)
     for index, round_ in enumerate(shown.steps("rounds", plan.rounds, len(plan.rounds))):

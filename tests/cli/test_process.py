@@ -32,7 +32,7 @@ def test_exit_codes(data: Path) -> None:
     assert call("select", data, *ENOUGH).returncode == 0
     refused = call("select", data, *ENOUGH, "--delta", "2")
     assert refused.returncode == 2
-    assert refused.stderr == "dp-sips: error: delta must be in (0, 1), got 2.0\n"
+    assert refused.stderr == "dp-sips: error: --delta must be in (0, 1), got 2.0\n"
 
 
 def test_a_reader_that_stops_reading_is_no_failure(data: Path) -> None:

@@ -21,7 +21,7 @@ DATA = pa.table(
         "item": [f"item number {n}" for n in RNG.zipf(1.4, 30_000) % 5_000],
     }
 )
-MANY_ROUNDS = [name for name in MECHANISMS if name not in ("single", "auto")]
+MANY_ROUNDS = [name for name in MECHANISMS if name != "single"]
 
 
 class Killed(BaseException):
@@ -62,12 +62,25 @@ def rounds_of(monkeypatch: pytest.MonkeyPatch, **options: Any) -> tuple[list[int
         return calls, select(**options)
 
 
-@pytest.mark.parametrize("name", MANY_ROUNDS)
+CASES: list[dict[str, Any]] = [
+    *({"mechanism": name} for name in MANY_ROUNDS),
+    {"mechanism": "auto"},
+    {"mechanism": "auto", "items_per_user": 20},
+    {"mechanism": "cumulative", "min_users": 3},
+    {"mechanism": "sips", "min_users": 3},
+    {"mechanism": "cumulative", "public_items": ["item number 1", "item number 2"]},
+]
+
+
+@pytest.mark.parametrize("asked", CASES, ids=str)
 @pytest.mark.parametrize("engine", [MemoryEngine(), MemoryEngine(memory_limit=1 << 22)], ids=str)
 def test_the_release_is_that_of_an_undisturbed_run(
-    name: str, engine: MemoryEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    asked: dict[str, Any],
+    engine: MemoryEngine,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    options = {"mechanism": name, "seed": 3, "insecure_test": True, "engine": engine}
+    options = {"seed": 3, "insecure_test": True, "engine": engine, **asked}
     undisturbed = select(**options)
     rounds = len(undisturbed.plan.rounds)
     folder = tmp_path / "run"
@@ -112,6 +125,7 @@ def test_a_fresh_key_is_kept_for_the_owner_alone(
         ({"epsilon": 1}, "budget"),
         ({"mechanism": "weighted-gaussian"}, "mechanism"),
         ({"max_items": 7}, "plan"),
+        ({"min_users": 2}, "mechanism"),
         ({"user": "item", "item": "user"}, "columns"),
         ({"nulls": "drop"}, "nulls"),
         ({"seed": 1, "insecure_test": True}, "seed"),
@@ -143,6 +157,54 @@ def test_a_ledger_is_charged_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert len(ledger.entries) == 1
 
 
+def test_only_what_was_saved_is_removed(tmp_path: Path) -> None:
+    """The key goes first: what is left of a half-removed run is no run."""
+    saved = Checkpoint(tmp_path / "run")
+    select(mechanism="sips", checkpoint=saved)
+    (tmp_path / "run" / "items.csv").write_text("the release")
+    saved.done()
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["items.csv"]
+
+
+def test_one_run_at_a_time(tmp_path: Path) -> None:
+    first = Checkpoint(tmp_path / "run")
+    first.open()
+    with pytest.raises(UsageError, match="another run uses it now"):
+        select(checkpoint=tmp_path / "run")
+    first.close()
+    select(checkpoint=tmp_path / "run")
+
+
+@pytest.mark.parametrize("name", ["run.json", "state.npz"])
+@pytest.mark.parametrize("content", [b"", b"{}", b"PK torn"])
+def test_damaged_files(
+    name: str, content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options: dict[str, Any] = {"mechanism": "sips", "checkpoint": tmp_path / "run"}
+    killed_before(2, monkeypatch, **options)
+    (tmp_path / "run" / name).write_bytes(content)
+    with pytest.raises(InputError, match="is damaged: remove it"):
+        select(**options)
+
+
+@pytest.mark.parametrize("mode", [0o666, 0o644])
+def test_a_key_that_others_could_have_put_there(
+    mode: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options: dict[str, Any] = {"mechanism": "sips", "checkpoint": tmp_path / "run"}
+    killed_before(2, monkeypatch, **options)
+    (tmp_path / "run" / "run.json").chmod(mode)
+    with pytest.raises(UsageError, match="name a folder of your own"):
+        select(**options)
+    (tmp_path / "run" / "run.json").chmod(0o600)
+    (tmp_path / "run").chmod(0o777)
+    with pytest.raises(UsageError, match="name a folder of your own"):
+        select(**options)
+    (tmp_path / "link").symlink_to(tmp_path / "run")
+    with pytest.raises(UsageError, match="checkpoint"):
+        select(checkpoint=tmp_path / "link")
+
+
 def test_folders_that_hold_other_things_are_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("")
     with pytest.raises(UsageError, match="holds other files"):
@@ -157,7 +219,12 @@ def test_folders_that_hold_other_things_are_refused(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_saved(options: dict[str, Any], named: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=named):
-        select(item=["item", "user"], checkpoint=tmp_path / "run", **options)
+        select(
+            DATA.append_column("other", DATA["item"]),
+            item=["item", "other"],
+            checkpoint=tmp_path / "run",
+            **options,
+        )
 
 
 def test_two_data_sets_have_two_fingerprints(tmp_path: Path) -> None:
@@ -165,11 +232,12 @@ def test_two_data_sets_have_two_fingerprints(tmp_path: Path) -> None:
     seen = []
 
     class Noted(Checkpoint):
-        def save(self, rounds: int, contributions: Contributions) -> None:
-            seen.append((rounds, contributions.fingerprint()))
+        def check(self, contributions: Contributions) -> None:
+            super().check(contributions)
+            seen.append(contributions.fingerprint())
 
     for number, owners in enumerate([(1, 1, 2), (1, 2, 2), (2, 2, 1)]):
         rows = pa.table({"user": owners, "item": ["a", "b", "c"]})
         saved = Noted(tmp_path / str(number))
         select(rows, mechanism="single", seed=1, insecure_test=True, checkpoint=saved)
-    assert len({found for rounds, found in seen if rounds == 1}) == 3
+    assert len({*seen}) == 3

@@ -7,7 +7,7 @@ from typing import Any, BinaryIO, Final
 
 import pyarrow as pa
 
-from dp_sips.checkpoint import Checkpoint
+from dp_sips.checkpoint import NOT_SAVED, Checkpoint, Saved
 from dp_sips.cli.dialect import add_dialect, data, dialect
 from dp_sips.cli.dry_run import say_what_would_happen
 from dp_sips.cli.flags import add_mechanism, add_privacy, add_types, mechanism, planning, types
@@ -97,7 +97,7 @@ def _select(args: argparse.Namespace) -> None:
         made = plan(chosen, max_items=args.max_items, **planning(args, chosen))
         say_what_would_happen(args, made.explain())
         return
-    saved = Checkpoint(Path(args.checkpoint)) if args.checkpoint else None
+    saved = None if args.checkpoint is None else Checkpoint(args.checkpoint)
     selection = select_partitions(
         data(args),
         item=_item(args),
@@ -106,9 +106,7 @@ def _select(args: argparse.Namespace) -> None:
         checkpoint=saved,
         **reading(args, chosen),
     )
-    write_release("items", selection.items, selection, args)
-    if saved:
-        saved.done()
+    write_release("items", selection.items, selection, args, saved or NOT_SAVED)
     if not args.quiet:
         say(summary(selection, args.output))
 
@@ -344,11 +342,23 @@ def engine(args: argparse.Namespace) -> str | Engine:
     return MemoryEngine(**options)
 
 
-def write_release(name: str, table: Any, selection: Selection, args: argparse.Namespace) -> None:
-    """Write the files that were asked for, all of them or none, and what goes to stdout."""
+def write_release(
+    name: str,
+    table: Any,
+    selection: Selection,
+    args: argparse.Namespace,
+    saved: Saved = NOT_SAVED,
+) -> None:
+    """Write the files that were asked for, all of them or none, and what goes to stdout.
+
+    What was saved of the run is kept until the release is in its file, or through to stdout.
+    """
     certified = _write_files(table, selection, args)
     end_at_signals()
+    if args.output:
+        saved.done()
     _write_stdout(name, table, certified, args)
+    saved.done()
 
 
 def _write_files(table: Any, selection: Selection, args: argparse.Namespace) -> Selection:

@@ -14,7 +14,7 @@ _ADDRESS: Final = re.compile(
     r"(?P<scheme>[A-Za-z][\w+.-]*)://(?P<authority>[^/?#]*)(?P<path>.*?)(?P<query>\?\w+=.*)?",
     re.DOTALL,
 )
-_SECRET: Final = re.compile(r":\D")
+_SECRET: Final = re.compile(r":(?!\d+$)")
 WEB: Final = ("http", "https")
 _CONTAINERS: Final = ("abfs", "abfss", "wasb", "wasbs", "az")
 """Where container@account is an address, and the container is not a user."""

@@ -427,7 +427,7 @@ class MemoryContributions(Contributions):
         """Return the released items and, where evidence counts, all that are left with theirs."""
         state: dict[str, Any] = {"released": self._items.blocks(np.flatnonzero(self._released))}
         if "_claims" in self.__dict__:
-            active = np.flatnonzero(~self._gone)
+            active = np.flatnonzero(~self._gone & self._items.used(slice(len(self._gone))))
             state["active"] = self._items.blocks(active)
             state["evidence"], state["claims"] = self._evidence[active], self._claims[active]
         return state

@@ -24,6 +24,7 @@ from dp_sips.errors import DiskFullError, UsageError
 from dp_sips.room import check_room
 
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_TOO_MANY: Final = (errno.EMFILE, errno.ENFILE)
 _WORD: Final = 8
 _RANDOM_SHARE: Final = 0.75
 """How much of the memory is for arrays that are read and written in no order."""
@@ -138,8 +139,12 @@ class Appender:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *error: object) -> None:
-        self.file.close()
+    def __exit__(self, error: object, *_: object) -> None:
+        try:
+            self.file.close()
+        except OSError:  # it tries to write once more what did not fit
+            if error is None:
+                raise
 
     def append(self, array: NDArray[Any]) -> None:
         """Write more rows."""
@@ -242,5 +247,10 @@ def clear_about_disks(folder: Path) -> Iterator[None]:
                 f"the disk of {folder} is full, and the data is more than memory holds: nothing "
                 "was released. Choose another folder (spill_folder), or allow more memory "
                 "(memory_limit)"
+            ) from error
+        if error.errno in _TOO_MANY:
+            raise DiskFullError(
+                "too many files beyond memory: nothing was released. Allow more memory "
+                "(memory_limit), or more open files (ulimit -n)"
             ) from error
         raise

@@ -19,7 +19,7 @@ from dp_sips.engines.memory.disk import Appender, Disk
 from dp_sips.engines.memory.numbering import Numbers, Table, Workers, check_numbers
 from dp_sips.engines.memory.runs import PIECE, Run, bucket_of, pieces
 from dp_sips.engines.memory.sets import UserSets
-from dp_sips.privacy.arrays import Blocks, Words
+from dp_sips.privacy.arrays import Blocks, Bools, Words
 from dp_sips.privacy.blocks import integer_blocks
 from dp_sips.progress import Progress
 from dp_sips.sources.flat import as_arrow
@@ -40,6 +40,11 @@ class StoredColumn:
     keys: Words
     disk: Disk
     values: Callable[[NDArray[np.int64]], list[pa.Array]]
+    in_use: Bools
+
+    def used(self, numbers: slice) -> Bools:
+        """Return which of the numbers are in use."""
+        return self.in_use[numbers]
 
     def size(self) -> int:
         """Return how many numbers there are."""
@@ -94,21 +99,23 @@ class Merging:
         width, parts = self.runs[0].item_keys.shape[1], self._parts()
         renumbered = [self.disk.zeros(len(run.item_keys), np.uint32) for run in self.runs]
         size = 0
-        with self.disk.appender() as keys, self.disk.appender() as places:
+        appender = self.disk.appender
+        with appender() as keys, appender() as places, appender() as used:
             for part in range(parts):
                 table = _Part(part, parts, Table(width, self.seed, self.workers), size, _Origins())
                 for run, numbers in enumerate(renumbered):
                     self._number(table, run, numbers)
-                size += table.append_to(keys, places)
+                size += table.append_to(keys, places, used)
                 check_numbers(size)
             stored: Words = keys.only(np.uint64, width)
             origin: Places = places.only(np.uint64)
+            in_use: Bools = used.only(np.bool_)
         values = (
             partial(self._fetch, origin, kinds)
             if len(origin)
             else partial(_integers, stored, kinds[0])
         )
-        return StoredColumn(stored, self.disk, values), renumbered
+        return StoredColumn(stored, self.disk, values, in_use), renumbered
 
     def _parts(self) -> int:
         """Return in how many parts to number the items, so that each part's table fits."""
@@ -169,7 +176,8 @@ class Merging:
             )
         ends = np.cumsum(whole.sizes, dtype=np.uint64)
         sets = UserSets(whole.items, ends, whole.counts)
-        return sets, StoredColumn(whole.keys, self.disk, _no_values)
+        every = np.ones(len(ends), dtype=np.bool_)
+        return sets, StoredColumn(whole.keys, self.disk, _no_values, every)
 
     def _bucket(self, renumbered: list[Numbers], bucket: int) -> Bucket:
         """Bring together the items of the users in one bucket."""
@@ -213,10 +221,11 @@ class _Part:
     base: int
     origins: _Origins
 
-    def append_to(self, keys: Appender, places: Appender) -> int:
-        """Write the keys and where their values are; return how many numbers there are."""
+    def append_to(self, keys: Appender, places: Appender, used: Appender) -> int:
+        """Write the keys, and where their values are; return how many numbers there are."""
         size = self.table.size()
         keys.append(self.table.words(slice(size)))
+        used.append(self.table.used(slice(size)))
         places.append(self.origins.by_number(size))
         return size
 

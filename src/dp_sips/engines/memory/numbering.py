@@ -48,6 +48,9 @@ class Column(Protocol):
     def values(self, numbers: NDArray[np.int64]) -> list[pa.Array]:
         """Return the values that belong to the numbers, one array a column; likewise."""
 
+    def used(self, numbers: slice) -> Bools:
+        """Return which of the numbers are in use."""
+
 
 class GrowingColumn(Column, Protocol):
     """A column that is still being read."""
@@ -63,9 +66,6 @@ class GrowingColumn(Column, Protocol):
 
     def keys(self, numbers: slice) -> Words:
         """Return the words by which values are told apart: their blocks, or integers themselves."""
-
-    def used(self, numbers: slice) -> Bools:
-        """Return which of the numbers are in use."""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from dp_sips.engines.memory.counting import places_of
 from dp_sips.engines.memory.numbering import Column
 from dp_sips.engines.memory.sets import UserSets, cuts
+from dp_sips.errors import InputError
 from dp_sips.privacy import bounding
 from dp_sips.privacy.arrays import Blocks, Words
 
@@ -30,6 +31,8 @@ def sum_of_ranks(sets: UserSets, user_words: Words, item_words: Words, pool: Exe
         edges = np.append(begin, sets.ends[slice(*share)].astype(np.int64))
         owners = np.repeat(user_words[slice(*share)], edges[1:] - edges[:-1])
         ranks = bounding.rank(owners, item_words[sets.items[begin : edges[-1]]])
+        if len(sets.counts):
+            ranks *= sets.counts[begin : edges[-1]].astype(np.uint64)
         return int(ranks.sum(dtype=np.uint64))
 
     shares = cuts(sets.ends, -(-len(sets.items) // _PAIRS))
@@ -40,7 +43,7 @@ def numbers_of(
     blocks: Blocks, items: Column, by_pieces: Callable[[Callable[[slice], None], int], Any]
 ) -> NDArray[np.int64]:
     """Return the numbers of distinct items that are known by their blocks."""
-    numbers, find = np.empty(len(blocks), dtype=np.int64), places_of(blocks)
+    numbers, find = np.full(len(blocks), -1, dtype=np.int64), places_of(blocks)
 
     def work(piece: slice) -> None:
         places = find(items.blocks(piece))
@@ -48,4 +51,6 @@ def numbers_of(
         numbers[places[found]] = found + piece.start
 
     by_pieces(work, max(_ITEMS, len(blocks)))  # the blocks are hashed for each piece
+    if (numbers < 0).any():
+        raise InputError("the items are not those of the run that is to go on: begin anew")
     return numbers

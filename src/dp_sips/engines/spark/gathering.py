@@ -24,7 +24,7 @@ from dp_sips.engines.spark.numbering import number_blocks
 from dp_sips.engines.spark.session import JAVA_ERRORS, known_size
 from dp_sips.engines.spark.settling import user_blocks
 from dp_sips.engines.spark.wire import WorkerKey
-from dp_sips.privacy.arrays import Blocks
+from dp_sips.privacy.arrays import Blocks, Bools
 from dp_sips.privacy.noise import Key
 from dp_sips.sources import Source
 from dp_sips.sources.base import Part
@@ -69,6 +69,10 @@ class Gathered:
     def size(self) -> int:
         """Return how many there are."""
         return len(self.all_blocks)
+
+    def used(self, numbers: slice) -> Bools:
+        """Return that all numbers are in use."""
+        return np.ones(len(self.all_blocks[numbers]), dtype=np.bool_)
 
     def blocks(self, numbers: Any) -> Blocks:
         """Return the block of each number."""
