@@ -130,7 +130,7 @@ from dp_sips.cli import main
 from dp_sips.engines.memory import loading, spilling
 
 runs, write = [], loading.write_run
-spilling.memory_left = lambda: 1 << 28
+spilling.memory_left = lambda: 150_000_000
 loading.write_run = lambda *words: runs.append(1) or write(*words)
 code = main(sys.argv[1:])
 sys.exit(code or (0 if len(runs) > 1 else "memory was enough"))
