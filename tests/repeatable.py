@@ -49,11 +49,11 @@ class Draws:
 
     def sampler(self, real: Callable[[list[int]], list[int]], sigma: float) -> Callable[..., Any]:
         """Stand in for OpenDP's measurement: a rounded Gaussian instead of a discrete one."""
+        if self._fresh:
+            return real
 
         def release(counts: list[int]) -> list[int]:
-            drawn = real(counts)
-            if self._fresh:
-                return drawn
+            real(counts)
             generator = np.random.default_rng(list(self.token_bytes(16)))
             noisy = counts + np.rint(generator.normal(0, sigma, len(counts)))
             return [int(n) for n in noisy]

@@ -1,5 +1,6 @@
 """Items that the caller knows: public keys, from whatever holds them, as a table."""
 
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -22,13 +23,14 @@ def known_items(name: str, items: Any, source: Source, key: Key) -> pa.Table:
     """Return public items, given as the parameter `name`, sorted, each once.
 
     They may be an earlier `Selection` or `Counts`, a table with the item columns, a file or a list.
-    Text is a path. A last row without any value is that of `count_users(…, other=True)`: no item.
+    Text is a path. In a file, a last row without any value is that of `count_users(…, other=True)`,
+    and no item.
     """
     earlier = items.selection if isinstance(items, Counts) else items
     held = earlier.items if isinstance(earlier, Selection) else earlier
     _check_path(name, held)
     table = read_keys(held, source, name)
-    if source.nulls != "group" and _is_empty(table.slice(max(0, table.num_rows - 1))):
+    if isinstance(held, str | PathLike) and source.nulls != "group" and _ends_empty(table):
         table = table.slice(0, table.num_rows - 1)
     if source.nulls != "group" and any(column.null_count for column in table.columns):
         raise InputError(
@@ -49,9 +51,10 @@ def _check_path(name: str, held: Any) -> None:
             ) from error
 
 
-def _is_empty(row: pa.Table) -> bool:
-    """Whether there is a row, and no value in it."""
-    return row.num_rows > 0 and all(column.null_count for column in row.columns)
+def _ends_empty(table: pa.Table) -> bool:
+    """Whether there is a last row, and no value in it."""
+    last = table.slice(max(0, table.num_rows - 1))
+    return last.num_rows > 0 and all(column.null_count for column in last.columns)
 
 
 def known_blocks(name: str, items: Any, source: Source, key: Key) -> Blocks:

@@ -37,7 +37,7 @@ def test_certificate_is_pinned() -> None:
     assert set(certificate) == {
         "software", "version", "time", "private", "protected", "asked", "spent", "mechanism",
         "chosen_by", "max_items", "min_users", "public_items", "rounds", "nulls", "items", "count",
-        "levels", "output",
+        "levels", "output", "prefixes",
     }  # fmt: skip
     assert certificate["asked"] == {"epsilon": 1.0, "delta": 1e-6, "rho": None}
     assert set(certificate["spent"]) == {

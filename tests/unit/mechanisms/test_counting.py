@@ -128,6 +128,7 @@ class TestCalibration:
             assert exact <= counting.deviation(NOTHING, keys) <= exact * (1 + 1e-12)
 
     @pytest.mark.parametrize("keys", [1, 3, 100])
+    @pytest.mark.fresh
     def test_opendp_agrees_about_rho(self, keys: int) -> None:
         counting = Counting.within(EpsilonDelta(1.0, 1e-6), NOTHING, 5, 1.0)
         rho, norm = counting.rhos[NOTHING], min(keys, 5)
@@ -136,6 +137,7 @@ class TestCalibration:
         without_smoothing = math.sqrt(sigma**2 - SMOOTHING)
         assert measurement(without_smoothing).map(math.sqrt(norm)) == pytest.approx(rho)
 
+    @pytest.mark.fresh
     def test_opendps_conversion_to_epsilon_is_looser_and_near(self) -> None:
         counting = Counting.within(EpsilonDelta(1.0, 1e-6), NOTHING, 5, 1.0)
         features = set(GLOBAL_FEATURES)
