@@ -1,6 +1,5 @@
 """Items that the caller knows: public keys, from whatever holds them, as a table."""
 
-from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -23,14 +22,15 @@ def known_items(name: str, items: Any, source: Source, key: Key) -> pa.Table:
     """Return public items, given as the parameter `name`, sorted, each once.
 
     They may be an earlier `Selection` or `Counts`, a table with the item columns, a file or a list.
-    Text is a path. In a file, a last row without any value is that of `count_users(…, other=True)`,
-    and no item.
+    Text is a path. A last row without any value in a file or a table is that of
+    `count_users(…, other=True)`, and no item.
     """
     earlier = items.selection if isinstance(items, Counts) else items
     held = earlier.items if isinstance(earlier, Selection) else earlier
     _check_path(name, held)
     table = read_keys(held, source, name)
-    if isinstance(held, str | PathLike) and source.nulls != "group" and _ends_empty(table):
+    listed = isinstance(held, list | tuple | set | frozenset)
+    if not listed and source.nulls != "group" and _ends_empty(table):
         table = table.slice(0, table.num_rows - 1)
     if source.nulls != "group" and any(column.null_count for column in table.columns):
         raise InputError(
