@@ -17,7 +17,7 @@ from dp_sips.engines.memory.counting import KeyCounter, places_of
 from dp_sips.engines.memory.disk import Arrays
 from dp_sips.engines.memory.matching import Items, Seating, Sets, Votes, settle
 from dp_sips.engines.memory.min_users import NO_TABLE, Givers
-from dp_sips.engines.memory.numbering import Column, Numbers
+from dp_sips.engines.memory.numbering import Column, Numbered, Numbers
 from dp_sips.engines.memory.saving import numbers_of, sum_of_ranks
 from dp_sips.engines.memory.sets import UserSets, begins_of, close_gaps, cuts
 from dp_sips.engines.memory.weighing import add_split, counted, pieces
@@ -51,7 +51,7 @@ class MemoryContributions(Contributions):
     def __init__(
         self,
         sets: UserSets,
-        users: Column,
+        users: Numbered,
         items: Column,
         *,
         whole: UserSets,

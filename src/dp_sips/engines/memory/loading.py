@@ -22,6 +22,7 @@ from dp_sips.engines.memory.numbering import (
     Column,
     GrowingColumn,
     IntegerColumn,
+    Numbered,
     Numbers,
     Workers,
     check_numbers,
@@ -57,7 +58,7 @@ class Loaded(NamedTuple):
     """The users' sets, in numbers, and what the numbers stand for."""
 
     sets: UserSets
-    users: Column
+    users: Numbered
     items: Column
     arrays: Arrays
 

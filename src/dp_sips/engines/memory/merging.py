@@ -34,21 +34,11 @@ Places = NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
-class StoredColumn:
-    """A column on disk: the keys in the order of their numbers, and what fetches their values."""
+class StoredKeys:
+    """Keys on disk, in the order of their numbers."""
 
     keys: Words
     disk: Disk
-    values: Callable[[NDArray[np.int64]], list[pa.Array]]
-    in_use: Bools
-
-    def used(self, numbers: slice) -> Bools:
-        """Return which of the numbers are in use."""
-        return self.in_use[numbers]
-
-    def size(self) -> int:
-        """Return how many numbers there are."""
-        return len(self.keys)
 
     def blocks(self, numbers: slice | NDArray[Any]) -> Blocks:
         """Return the block of each number."""
@@ -57,6 +47,22 @@ class StoredColumn:
         if isinstance(numbers, slice):
             self.disk.forget(keys)
         return blocks
+
+
+@dataclass(frozen=True)
+class StoredColumn(StoredKeys):
+    """A column on disk: keys, what fetches their values, and which numbers are in use."""
+
+    values: Callable[[NDArray[np.int64]], list[pa.Array]]
+    in_use: Bools
+
+    def size(self) -> int:
+        """Return how many numbers there are."""
+        return len(self.keys)
+
+    def used(self, numbers: slice) -> Bools:
+        """Return which of the numbers are in use."""
+        return self.in_use[numbers]
 
 
 class Bucket(NamedTuple):
@@ -88,7 +94,7 @@ class Merging:
 
     def merged(
         self, kinds: Sequence[pa.DataType], progress: Progress
-    ) -> tuple[UserSets, StoredColumn, StoredColumn]:
+    ) -> tuple[UserSets, StoredKeys, StoredColumn]:
         """Return the sets, the users and the items."""
         items, renumbered = self.items(kinds)
         sets, users = self.sets(renumbered, progress)
@@ -155,7 +161,7 @@ class Merging:
         columns = pa.concat_tables(found).combine_chunks().columns
         return [column.take(back).combine_chunks() for column in columns]
 
-    def sets(self, renumbered: list[Numbers], progress: Progress) -> tuple[UserSets, StoredColumn]:
+    def sets(self, renumbered: list[Numbers], progress: Progress) -> tuple[UserSets, StoredKeys]:
         """Bring each user's items together, a few buckets at a time."""
         work, threads = partial(self._bucket, renumbered), self.workers.shards
         buckets = range(len(self.runs[0].user_edges) - 1)
@@ -176,8 +182,7 @@ class Merging:
             )
         ends = np.cumsum(whole.sizes, dtype=np.uint64)
         sets = UserSets(whole.items, ends, whole.counts)
-        every = np.ones(len(ends), dtype=np.bool_)
-        return sets, StoredColumn(whole.keys, self.disk, _no_values, every)
+        return sets, StoredKeys(whole.keys, self.disk)
 
     def _bucket(self, renumbered: list[Numbers], bucket: int) -> Bucket:
         """Bring together the items of the users in one bucket."""
@@ -273,7 +278,3 @@ def _added_up(
 
 def _integers(keys: Words, kind: pa.DataType, numbers: NDArray[np.int64]) -> list[pa.Array]:
     return [encoding.integers_from_words(np.ascontiguousarray(keys[numbers][:, 0]), kind)]
-
-
-def _no_values(numbers: NDArray[np.int64]) -> list[pa.Array]:
-    raise NotImplementedError(f"the values of users are not kept, and {len(numbers)} are asked for")

@@ -36,14 +36,18 @@ def check_numbers(size: int) -> None:
         )
 
 
-class Column(Protocol):
+class Numbered(Protocol):
+    """Values that have numbers, and are known by their blocks: all that is kept of users."""
+
+    def blocks(self, numbers: slice | NDArray[Any]) -> Blocks:
+        """Return the block of each number; after all has been read."""
+
+
+class Column(Numbered, Protocol):
     """One or more columns of a table, as one column of numbers."""
 
     def size(self) -> int:
         """Return a number above all given so far; not every number below it need be in use."""
-
-    def blocks(self, numbers: slice | NDArray[Any]) -> Blocks:
-        """Return the block of each number; after all has been read."""
 
     def values(self, numbers: NDArray[np.int64]) -> list[pa.Array]:
         """Return the values that belong to the numbers, one array a column; likewise."""

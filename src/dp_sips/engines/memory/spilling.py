@@ -39,6 +39,6 @@ class Spill:
         return in_pieces(batch, max(_LEAST, min(self.limit // _ROW_BYTES, ROWS)))
 
     def is_due(self, held: int, needed: int) -> bool:
-        """Whether to write what is held to disk, where so many more bytes are needed to go on."""
+        """Whether to write what is held to disk, as going on needs more bytes than there are."""
         left = memory_left()
         return held + needed > self.limit or (left is not None and needed > left)
