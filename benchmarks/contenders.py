@@ -17,7 +17,7 @@ def ours_on_frame(path: str, mechanism: str, kind: str) -> Callable[[], int]:
 
 def _selecting(data: Any, mechanism: str, **options: Any) -> Callable[[], int]:
     # Imported beforehand, as DuckDB is.
-    import scipy.special
+    import scipy.special  # noqa: F401
     from cryptography.hazmat.primitives import ciphers  # noqa: F401
 
     import dp_sips
