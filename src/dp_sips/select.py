@@ -89,8 +89,8 @@ def select_partitions(
         mechanism: "auto" for the recommended one, another name such as "sips", or a mechanism with
             its own parameters.
         engine: "auto", "memory", "spark", "reference", or an engine with its own options.
-        memory_limit: For the memory engine, how many bytes of memory to keep to, as "8 GB"; unless
-            given, 70 % of what there is. What is beyond goes to disk.
+        memory_limit: For the memory engine, how many bytes of memory to keep to, as "8 GB", and at
+            least "200 MB"; unless given, 70 % of what there is. What is beyond goes to disk.
         spill_folder: The folder for that, if not the system's own for temporary files.
         checkpoint: A folder for the state of the run: if it is killed, the same call goes on after
             the last finished round, and gives the release of an undisturbed run. The folder holds

@@ -26,6 +26,16 @@ def test_quiet_says_nothing_on_stderr(select: Any) -> None:
     assert ran.out.splitlines() == ["item", *COMMON]
 
 
+@pytest.mark.parametrize("size", ["8000000000", "8GB", "0.5 GiB"])
+def test_a_limit_on_memory(select: Any, size: str) -> None:
+    assert select("--memory-limit", size).out.splitlines() == ["item", *COMMON]
+
+
+def test_a_limit_on_memory_without_its_unit(select: Any) -> None:
+    ran = select("--memory-limit", "8")
+    assert ran.refused("--memory-limit must be at least \"200 MB\", got '8'", '"8 GB"')
+
+
 @pytest.mark.parametrize(
     "flags", [(), ("--json", "--mechanism", "sips"), ("--mechanism", "weighted-gaussian")]
 )

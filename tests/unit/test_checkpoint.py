@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.spilling import SpillingEngine
 
 from dp_sips import InputError, MemoryEngine, UsageError, select_partitions
 from dp_sips.checkpoint import Checkpoint
@@ -73,7 +74,7 @@ CASES: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("asked", CASES, ids=str)
-@pytest.mark.parametrize("engine", [MemoryEngine(), MemoryEngine(memory_limit=1 << 22)], ids=str)
+@pytest.mark.parametrize("engine", [MemoryEngine(), SpillingEngine()], ids=str)
 def test_the_release_is_that_of_an_undisturbed_run(
     asked: dict[str, Any],
     engine: MemoryEngine,

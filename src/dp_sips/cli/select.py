@@ -272,7 +272,7 @@ def add_engine(parser: Parser) -> None:
     group.add_argument(
         "--memory-limit",
         metavar="SIZE",
-        help="memory to keep to, as 8GB (default: 70%% of all); what is beyond goes to disk",
+        help="memory to keep to, as 8GB, or bytes (default: 70%% of all); more goes to disk",
     )
     group.add_argument("--spill-folder", metavar="DIR", help="where on disk (default: temporary)")
     group.add_argument(
