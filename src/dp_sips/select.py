@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
 from functools import partial
 from os import PathLike
 from typing import Any
@@ -16,7 +15,7 @@ from dp_sips.engines.base import Engine
 from dp_sips.engines.block_sets import NO_BLOCKS
 from dp_sips.errors import UsageError
 from dp_sips.known import known_blocks
-from dp_sips.ledger import Ledger, as_ledger
+from dp_sips.ledger import Ledger, as_ledger, now
 from dp_sips.levels import Level, Spending, facts_of, levels_of, source_of, whole_release
 from dp_sips.mechanisms import Mechanism
 from dp_sips.plan import Plan
@@ -220,11 +219,6 @@ def public_facts(
         "count": count,
         "time": time,
     }
-
-
-def now() -> str:
-    """Return the time, UTC; taken before any row is read, as how long a run takes may tell more."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def book(

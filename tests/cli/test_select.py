@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.cli.conftest import FLAGS
 
 COMMON = ["jam", "rice", "tea"]
 
@@ -208,18 +209,7 @@ def test_force_replaces_a_file(select: Any, tmp_path: Path) -> None:
 def test_formulas_are_escaped_where_asked(run: Any, tmp_path: Path) -> None:
     path = tmp_path / "d.parquet"
     pq.write_table(pa.table({"user": range(300), "item": ["=1+1"] * 300}), path)
-    usual = (
-        "select",
-        path,
-        "--user",
-        "user",
-        "--item",
-        "item",
-        "--epsilon",
-        "1",
-        "--delta",
-        "1e-5",
-    )
+    usual = ("select", path, *FLAGS)
     assert run(*usual).out == "item\n=1+1\n"
     assert run(*usual, "--escape-formulas").out == "item\n'=1+1\n"
     assert run(*usual, "--escape-formulas", "--format", "jsonl").refused(
