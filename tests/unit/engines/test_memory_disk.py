@@ -125,7 +125,12 @@ class TestLimit:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         asked: list[int] = []
-        monkeypatch.setattr(spilling, "memory_left", lambda: asked.append(1) or 50)
+
+        def left() -> int:
+            asked.append(1)
+            return 50
+
+        monkeypatch.setattr(spilling, "memory_left", left)
         spill, much = Spill(1 << 40, Disk(Path())), 1 << 30
         assert not spill.is_due(0, 50)
         assert not spill.is_due(1 << 20, 51)
