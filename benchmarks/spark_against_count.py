@@ -101,12 +101,14 @@ def _measure(spark: SparkSession, path: Path, workers: int, options: argparse.Na
     }
     contenders = {name: contenders[name] for name in options.only or contenders}
     times: dict[str, list[float]] = {name: [] for name in contenders}
+    counts: dict[str, int] = {}
     for _ in range(options.warm):
-        counts = {name: run() for name, run in contenders.items()}
+        for run in contenders.values():
+            run()
     for _ in range(options.repeats):
         for name, run in contenders.items():
             start = time.perf_counter()
-            run()
+            counts[name] = run()
             times[name].append(time.perf_counter() - start)
     medians = {name: statistics.median(measured) for name, measured in times.items()}
     for name, seconds in medians.items():

@@ -156,20 +156,20 @@ class Checkpoint(Saved):
             before = dict(run["asked"])
         except (ValueError, LookupError, TypeError) as error:
             raise self._damaged() from error
-        now = _plain(asked) | {"seed": before.get("seed") if found.replaces(fresh) else "new"}
-        for name, value in now.items():
-            if before.get(name) != value:
-                raise UsageError(
-                    f"{self} is of a run with another {name}: ask for the same as then, or name "
-                    "another folder"
-                )
+        others = [name for name, value in _plain(asked).items() if before.get(name) != value]
+        if not found.replaces(fresh):
+            others.append("seed")
+        if others:
+            raise UsageError(
+                f"{self} is of a run with another {others[0]}: ask for the same as then, or name "
+                "another folder"
+            )
         return found
 
     def begin(self, key: Key, asked: dict[str, Any]) -> None:
         """Save the key of a run, and what is asked of it; one that goes on stays as it is."""
         if not self.going_on:
-            asked = _plain(asked) | {"seed": "test" if key.is_test else None}
-            run = {"asked": asked, "key": key.saved().hex(), "is_test": key.is_test}
+            run = {"asked": _plain(asked), "key": key.saved().hex(), "is_test": key.is_test}
             self._write(_RUN, lambda file: file.write(json.dumps(run).encode()))
 
     def check(self, contributions: Contributions) -> None:

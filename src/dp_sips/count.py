@@ -15,7 +15,7 @@ from dp_sips.engines.base import Engine
 from dp_sips.engines.encoding import table_blocks
 from dp_sips.errors import UsageError
 from dp_sips.known import known_blocks, known_items
-from dp_sips.ledger import Ledger
+from dp_sips.ledger import Ledger, now
 from dp_sips.mechanisms import Mechanism
 from dp_sips.mechanisms.base import Asked, asked_for
 from dp_sips.mechanisms.counting import (
@@ -34,7 +34,7 @@ from dp_sips.privacy.budget import Budget
 from dp_sips.privacy.contributions import Contributions
 from dp_sips.progress import Progress
 from dp_sips.room import clear_about_memory
-from dp_sips.select import book, now, public_facts, refuse_turns, run_key, run_rounds
+from dp_sips.select import book, public_facts, refuse_turns, run_key, run_rounds
 from dp_sips.selection import Selection
 from dp_sips.sorting import sorted_items
 from dp_sips.sources import Source, open_source

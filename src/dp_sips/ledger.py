@@ -83,7 +83,7 @@ class Ledger:
         held = {
             "kind": _KIND,
             "format": _FORMAT,
-            "created": _now(),
+            "created": now(),
             "total": asdict(total),
             "planned": bool(planned),
             "entries": [],
@@ -121,7 +121,7 @@ class Ledger:
             held["entries"].append(
                 {
                     "number": len(held["entries"]) + 1,
-                    "time": _now(),
+                    "time": now(),
                     "purpose": self.purpose,
                     "what": what,
                     "asked": asdict(asked),
@@ -243,5 +243,9 @@ def _write(path: Path, held: dict[str, Any], *, overwrite: bool) -> None:
     write_files({path: lambda sink: sink.write(content)}, overwrite=overwrite)
 
 
-def _now() -> str:
+def now() -> str:
+    """Return the time, UTC.
+
+    A release has that before any row is read, as how long a run takes may tell more.
+    """
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

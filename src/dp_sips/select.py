@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
 from functools import partial
 from os import PathLike
 from typing import Any
@@ -16,7 +15,7 @@ from dp_sips.engines.base import Engine
 from dp_sips.engines.block_sets import NO_BLOCKS
 from dp_sips.errors import UsageError
 from dp_sips.known import known_blocks
-from dp_sips.ledger import Ledger, as_ledger
+from dp_sips.ledger import Ledger, as_ledger, now
 from dp_sips.levels import Level, Spending, facts_of, levels_of, source_of, whole_release
 from dp_sips.mechanisms import Mechanism
 from dp_sips.plan import Plan
@@ -89,8 +88,8 @@ def select_partitions(
         mechanism: "auto" for the recommended one, another name such as "sips", or a mechanism with
             its own parameters.
         engine: "auto", "memory", "spark", "reference", or an engine with its own options.
-        memory_limit: For the memory engine, how many bytes of memory to keep to, as "8 GB"; unless
-            given, 70 % of what there is. What is beyond goes to disk.
+        memory_limit: For the memory engine, how many bytes of memory to keep to, as "8 GB", and at
+            least "200 MB"; unless given, 70 % of what there is. What is beyond goes to disk.
         spill_folder: The folder for that, if not the system's own for temporary files.
         checkpoint: A folder for the state of the run: if it is killed, the same call goes on after
             the last finished round, and gives the release of an undisturbed run. The folder holds
@@ -220,11 +219,6 @@ def public_facts(
         "count": count,
         "time": time,
     }
-
-
-def now() -> str:
-    """Return the time, UTC; taken before any row is read, as how long a run takes may tell more."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def book(

@@ -13,7 +13,9 @@ _UNITS: Final = {"B": 1} | {
     for suffix, base in (("", 1000), ("I", 1024))
     for power, letter in enumerate("KMGT", start=1)
 }
-_SIZE: Final = re.compile(rf"(\d+(?:\.\d+)?) *({'|'.join(_UNITS)})", re.IGNORECASE)
+_SIZE: Final = re.compile(
+    rf"(\d{{1,18}})|(\d{{1,18}}(?:\.\d+)?) *({'|'.join(_UNITS)})", re.IGNORECASE
+)
 
 
 def check_whole(name: str, value: object, least: int = 1, most: int | None = None) -> int:
@@ -26,12 +28,14 @@ def check_whole(name: str, value: object, least: int = 1, most: int | None = Non
 
 
 def check_bytes(name: str, value: object) -> int:
-    """Reject anything but a size of at least one byte: a whole number, or text such as "8 GB"."""
-    found = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
-    if found is None and isinstance(value, str):
+    """Return a size of at least one byte: a whole number, or text such as "8 GB" or "8000000"."""
+    if not isinstance(value, str):
+        return check_whole(name, value)
+    found = _SIZE.fullmatch(value.strip())
+    if found is None:
         raise UsageError(f'{name} must be a size such as "8 GB" or "500 MB", got {value!r}')
-    size = int(float(found[1]) * _UNITS[found[2].upper()]) if found else value
-    return check_whole(name, size)
+    whole, number, unit = found.groups()
+    return check_whole(name, int(whole) if whole else int(float(number) * _UNITS[unit.upper()]))
 
 
 def check_number(name: str, value: object) -> float:

@@ -9,6 +9,19 @@ import pytest
 from dp_sips.cli import main
 
 COMMON = ("jam", "rice", "tea")
+# With this hint, auto runs what releases common items for sure.
+FLAGS = [
+    "--user",
+    "user",
+    "--item",
+    "item",
+    "--epsilon",
+    "1",
+    "--delta",
+    "1e-5",
+    "--items-per-user",
+    "100",
+]
 
 
 class Ran(NamedTuple):
@@ -56,8 +69,6 @@ def select(run: Run, data: Path) -> Run:
     """Run `dp-sips select` on the data, with more flags."""
 
     def select(*flags: object) -> Ran:
-        # With this hint, auto runs what releases common items for sure.
-        usual = "--user user --item item --epsilon 1 --delta 1e-5 --items-per-user 100"
-        return run("select", data, *usual.split(), *flags)
+        return run("select", data, *FLAGS, *flags)
 
     return select

@@ -4,27 +4,16 @@ A black box reports a sound build by chance with a probability of at most 1e-8.
 """
 
 import json
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.power.loud import Loud
 
-from dp_sips.mechanisms import MECHANISMS, WeightedGaussian
-from dp_sips.mechanisms.base import Asked, Design
+from dp_sips.mechanisms import MECHANISMS
 
 # Few users are enough for items at these, and black boxes are run once.
 QUICK = ("audit", "--quick", "--epsilon", "3", "--delta", "0.05", "--max-items", "1")
-
-
-@dataclass(frozen=True)
-class Loud(WeightedGaussian):
-    """A threshold that is too low by a user's whole weight."""
-
-    def design(self, asked: Asked, max_items: int) -> Design:
-        made = super().design(asked, max_items)
-        rounds: tuple[Any, ...] = made.rounds
-        return replace(made, rounds=tuple(replace(r, threshold=r.threshold - 1) for r in rounds))
 
 
 def test_a_table(run: Any) -> None:

@@ -121,3 +121,35 @@ def test_out_of_memory_is_one_line(select: Any, monkeypatch: pytest.MonkeyPatch)
     ran = select()
     assert (ran.code, ran.err.count("\n")) == (1, 1)
     assert "out of memory" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (OSError(errno.EIO, os.strerror(errno.EIO), "data.parquet"), "data.parquet: Input/output"),
+        (OSError(errno.EMFILE, os.strerror(errno.EMFILE)), "Too many open files"),
+        (BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE)), "Broken pipe"),
+    ],
+    ids=str,
+)
+def test_only_what_stdout_does_is_said_of_stdout(
+    select: Any, monkeypatch: pytest.MonkeyPatch, error: OSError, line: str
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(command, "select_partitions", fail)
+    ran = select()
+    assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
+    assert ran.err.startswith(f"dp-sips: error: {line}")
+
+
+def test_errors_that_the_system_did_not_raise_are_not_swallowed(
+    select: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError("as a library says it")
+
+    monkeypatch.setattr(command, "select_partitions", fail)
+    with pytest.raises(OSError, match="as a library says it"):
+        select()

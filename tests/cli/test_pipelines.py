@@ -10,20 +10,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from tests.cli.conftest import Run, make_data
+from tests.cli.conftest import FLAGS, Run, make_data
 
-FLAGS = [
-    "--user",
-    "user",
-    "--item",
-    "item",
-    "--epsilon",
-    "1",
-    "--delta",
-    "1e-5",
-    "--items-per-user",
-    "100",
-]
 RELEASED = ["item", "jam", "rice", "tea"]
 
 

@@ -85,6 +85,12 @@ def test_a_closed_stdout(data: Path, tmp_path: Path, flags: tuple[str, ...]) -> 
     assert [path.name for path in tmp_path.iterdir()] == ["data.parquet"]
 
 
+def test_a_standard_input_that_cannot_be_read() -> None:
+    ran = in_shell("0>/dev/null", "select", "-", *ENOUGH)
+    assert ran.returncode == 2
+    assert ran.stderr == "dp-sips: error: standard input cannot be read: Bad file descriptor\n"
+
+
 def in_ascii(*words: object) -> "subprocess.CompletedProcess[str]":
     argv, env = (*DP_SIPS, *map(str, words)), os.environ | {"PYTHONIOENCODING": "ascii"}
     return subprocess.run(argv, env=env, capture_output=True, text=True, check=False)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.spilling import SpillingEngine
 
 from dp_sips import MemoryEngine, select_partitions
 from dp_sips.engines.reference import ReferenceEngine
@@ -55,7 +56,7 @@ ENGINES: dict[str, Callable[[], Any]] = {
     "memory-1": lambda: MemoryEngine(threads=1),
     "memory-2": lambda: MemoryEngine(threads=2),
     "memory-8": lambda: MemoryEngine(threads=8),
-    "memory-disk": lambda: MemoryEngine(threads=2, memory_limit=1 << 19),  # all is spilled
+    "memory-disk": lambda: SpillingEngine(threads=2),
     "spark": lambda: spark_engine(driver_bytes=0),
     "spark-driver": spark_engine,
 }

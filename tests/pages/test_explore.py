@@ -1,26 +1,21 @@
 """The explore page in a real browser: controls move numbers, and no request leaves the machine."""
 
-import threading
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from tests.pages.serving import explore_server
 
 import dp_sips
-from dp_sips.pages.server import ExploreServer
 
 DONE = "document.getElementById('results').getAttribute('aria-busy') === 'false'"
 
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    with ExploreServer() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+    with explore_server() as server:
         yield server.address
-        server.shutdown()
-        thread.join()
 
 
 @pytest.fixture

@@ -4,31 +4,20 @@ A sound build is reported by chance with a probability of at most 1e-8; a miss o
 less likely still: about 1 in 4 trials shows it, of which there are 1000.
 """
 
-from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from tests.power.loud import Loud
 
-from dp_sips import Matching, WeightedGaussian
+from dp_sips import Matching
 from dp_sips.auditing.neighbours import Neighbours
 from dp_sips.auditing.sampling import Runner, shown
 from dp_sips.auditing.statistics import FALSE_ALARM
 from dp_sips.auditing.targets import promise, targets
 from dp_sips.engines.spark import SparkEngine
-from dp_sips.mechanisms.base import Asked, Design
 
 OWN = Neighbours((), (0,))
 ROWS = 1000
-
-
-@dataclass(frozen=True)
-class Loud(WeightedGaussian):
-    """A threshold that is too low by a user's whole weight."""
-
-    def design(self, asked: Asked, max_items: int) -> Design:
-        made = super().design(asked, max_items)
-        rounds: tuple[Any, ...] = made.rounds
-        return replace(made, rounds=tuple(replace(r, threshold=r.threshold - 1) for r in rounds))
 
 
 @pytest.mark.usefixtures("spark")

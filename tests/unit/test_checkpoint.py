@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.spilling import SpillingEngine
 
 from dp_sips import InputError, MemoryEngine, UsageError, select_partitions
 from dp_sips.checkpoint import Checkpoint
@@ -73,7 +74,7 @@ CASES: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("asked", CASES, ids=str)
-@pytest.mark.parametrize("engine", [MemoryEngine(), MemoryEngine(memory_limit=1 << 22)], ids=str)
+@pytest.mark.parametrize("engine", [MemoryEngine(), SpillingEngine()], ids=str)
 def test_the_release_is_that_of_an_undisturbed_run(
     asked: dict[str, Any],
     engine: MemoryEngine,
@@ -136,6 +137,7 @@ def test_another_plan_is_refused(
 ) -> None:
     options: dict[str, Any] = {"mechanism": "sips", "checkpoint": tmp_path / "run"}
     killed_before(2, monkeypatch, **options)
+    monkeypatch.setattr(MemoryEngine, "load", None)  # it is refused before any data is read
     with pytest.raises(UsageError, match=f"is of a run with another {named}"):
         select(**options | other)
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from dp_sips.errors import DpSipsError, OutputError, UsageError
+from dp_sips.errors import DpSipsError, InputError, OutputError, UsageError
 from dp_sips.temporaries import create, discard, temporary_path
 
 _STDIN: Final = "-"
@@ -32,7 +32,7 @@ def inputs(words: list[str]) -> Iterator[list[str]]:
         return
     if words != [_STDIN]:
         raise UsageError("- is standard input, and comes alone: leave out the other INPUTs")
-    path = _named(_piped().peek(8))
+    path = _named(_first_bytes())
     try:
         _copy(path)
         yield [str(path)]
@@ -47,6 +47,13 @@ def _piped() -> io.BufferedReader:
         raise UsageError("- is standard input, and nothing is piped into it: name a file")
     stream: Any = sys.stdin.buffer
     return stream  # type: ignore[no-any-return]
+
+
+def _first_bytes() -> bytes:
+    try:
+        return _piped().peek(8)
+    except OSError as error:
+        raise InputError(f"standard input cannot be read: {error.strerror}") from error
 
 
 def _named(start: bytes) -> Path:

@@ -20,7 +20,7 @@ from dp_sips.cli.signals import (
     received_code,
     unwind_at_signals,
 )
-from dp_sips.cli.streams import abandon, forgive_characters, leave, say
+from dp_sips.cli.streams import ReaderGone, forgive_characters, leave, say, writing_stdout
 from dp_sips.cli.summary import in_flags
 from dp_sips.errors import DpSipsError, InputError, UnwiseWarning, UsageError, did_you_mean
 from dp_sips.room import check_addresses, is_out_of_memory, out_of_memory
@@ -67,7 +67,8 @@ def _guarded(argv: list[str], ready: Callable[[], None]) -> int:
     try:
         code = _run(argv, ready)
         if sys.stdout is not None:
-            sys.stdout.flush()
+            with writing_stdout():  # argparse leaves its help unflushed
+                pass
     except BaseException as error:
         known = _outcome(error)
         if known is None:
@@ -82,19 +83,17 @@ def _outcome(error: BaseException) -> int | None:
     if signalled or isinstance(error, KeyboardInterrupt):
         # Whatever an interrupted import or library made of it, this is the cause.
         return _report("interrupted: nothing was written", signalled or INTERRUPTED)
-    if isinstance(error, BrokenPipeError):
-        # The reader, such as head, has all that it wants.
-        abandon(sys.stdout)
+    if isinstance(error, ReaderGone):
         return DONE
     if isinstance(error, DpSipsError):
         wrong = isinstance(error, UsageError | InputError)
         return _report(str(error), WRONG if wrong else FAILED)
     if is_out_of_memory(error):
         return _report(out_of_memory(), FAILED)
-    if isinstance(error, OSError):
-        # Files have errors of their own: this was stdout, such as one that leads to a full disk.
-        abandon(sys.stdout)
-        return _report(f"stdout could not be written: {error.strerror or error}", FAILED)
+    if isinstance(error, OSError) and error.strerror:
+        # What the system says; a library's own words may show anything.
+        named = "" if error.filename is None else f"{error.filename}: "
+        return _report(named + error.strerror, FAILED)
     return None
 
 

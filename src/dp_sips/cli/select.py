@@ -16,7 +16,7 @@ from dp_sips.cli.ledger import add_ledger, ledger
 from dp_sips.cli.parser import Parser
 from dp_sips.cli.piped import inputs
 from dp_sips.cli.signals import end_at_signals
-from dp_sips.cli.streams import emit_json, say, stdout
+from dp_sips.cli.streams import emit_json, say, stdout, writing_stdout
 from dp_sips.cli.summary import summary
 from dp_sips.engines import MEMORY_OPTIONS, find_engine
 from dp_sips.engines.base import Engine
@@ -272,7 +272,7 @@ def add_engine(parser: Parser) -> None:
     group.add_argument(
         "--memory-limit",
         metavar="SIZE",
-        help="memory to keep to, as 8GB (default: 70%% of all); what is beyond goes to disk",
+        help="memory to keep to, as 8GB, or bytes (default: 70%% of all); more goes to disk",
     )
     group.add_argument("--spill-folder", metavar="DIR", help="where on disk (default: temporary)")
     group.add_argument(
@@ -411,8 +411,8 @@ def _write_stdout(name: str, table: Any, selection: Selection, args: argparse.Na
         shown = {"output": args.output} if args.output else {name: _listed(table)}
         emit_json(shown | {"certificate": selection.certificate})
     elif not args.output:
-        WRITERS[args.format or "csv"](_shown(table, args), stdout().buffer)
-        stdout().buffer.flush()
+        with writing_stdout() as stream:
+            WRITERS[args.format or "csv"](_shown(table, args), stream.buffer)
 
 
 def _listed(items: Any) -> list[Any]:

@@ -5,10 +5,15 @@ import io
 import json
 import os
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, NoReturn, TextIO
 
 from dp_sips.errors import OutputError
+
+
+class ReaderGone(Exception):  # noqa: N818 (not a failure)
+    """The reader of stdout, such as head, has all that it wants."""
 
 
 def stdout() -> TextIO:
@@ -18,10 +23,29 @@ def stdout() -> TextIO:
     return sys.stdout
 
 
+@contextmanager
+def writing_stdout() -> Iterator[TextIO]:
+    """Yield stdout, and flush it; an error of the system within the block is said to be stdout's.
+
+    Raises:
+        ReaderGone: Nobody reads it any longer.
+        OutputError: It cannot be written, such as one that leads to a full disk.
+    """
+    stream = stdout()
+    try:
+        yield stream
+        stream.flush()
+    except OSError as error:
+        abandon(stream)
+        if isinstance(error, BrokenPipeError):
+            raise ReaderGone from error
+        raise OutputError(f"stdout could not be written: {error.strerror or error}") from error
+
+
 def emit(text: str) -> None:
     """Print a result."""
-    stdout().write(text + "\n")
-    stdout().flush()
+    with writing_stdout() as stream:
+        stream.write(text + "\n")
 
 
 def emit_json(value: Any) -> None:

@@ -3,19 +3,24 @@
 import os
 import resource
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.spilling import SpillingEngine
 
 from dp_sips import DiskFullError, MemoryEngine, UsageError, select_partitions
 from dp_sips.engines.memory import disk as disks
 from dp_sips.engines.memory import spilling
 from dp_sips.engines.memory.disk import Disk, InMemory
 from dp_sips.engines.memory.spilling import Spill
+from dp_sips.privacy.bounding import Bounds
+from dp_sips.privacy.noise import Key
+from dp_sips.progress import Progress
+from dp_sips.sources import open_source
 
 USERS = 3_000
 ROWS = pa.table({"user": np.arange(20_000) % USERS, "item": np.arange(20_000) % 7})
@@ -109,6 +114,7 @@ class TestLimit:
         assert Spill.of(None, None).limit == 700
         assert Spill.of("2 MB", None).limit == 2_000_000
         assert Spill.of("1.5GiB", None).limit == 3 << 29
+        assert Spill.of(" 8000000000 ", None).limit == 8_000_000_000
 
     def test_is_due_beyond_the_limit_or_what_is_left(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(spilling, "memory_left", lambda: 50)
@@ -119,7 +125,12 @@ class TestLimit:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         asked: list[int] = []
-        monkeypatch.setattr(spilling, "memory_left", lambda: asked.append(1) or 50)
+
+        def left() -> int:
+            asked.append(1)
+            return 50
+
+        monkeypatch.setattr(spilling, "memory_left", left)
         spill, much = Spill(1 << 40, Disk(Path())), 1 << 30
         assert not spill.is_due(0, 50)
         assert not spill.is_due(1 << 20, 51)
@@ -128,10 +139,21 @@ class TestLimit:
         assert spill.is_due(0, 51)  # a new run begins with little
         assert len(asked) == 3
 
-    @pytest.mark.parametrize("limit", [0, -1, 1.5, True, "8", "GB", "8 GBs", "-1 GB", "0 GB", ""])
+    @pytest.mark.parametrize(
+        "limit", [0, -1, 1.5, True, "8.5", "GB", "8 GBs", "-1 GB", "0 GB", "", "9" * 400 + " GB"]
+    )
     def test_bad_limits(self, limit: Any) -> None:
         with pytest.raises(UsageError, match="memory_limit must be"):
             MemoryEngine(memory_limit=limit)
+
+    @pytest.mark.parametrize("limit", [8, "8", 199_999_999, "199.9 MB"])
+    def test_limits_that_are_too_small(self, limit: Any) -> None:
+        with pytest.raises(UsageError, match=r'at least "200 MB", got .*: give a size such as "8'):
+            MemoryEngine(memory_limit=limit)
+
+    @pytest.mark.parametrize("limit", [200_000_000, "200000000", "200 MB", "0.2gb"])
+    def test_the_least_limit(self, limit: Any) -> None:
+        assert MemoryEngine(memory_limit=limit).memory_limit == limit
 
     @pytest.mark.parametrize("engine", ["reference", "spark", MemoryEngine()])
     def test_is_for_the_memory_engine(self, engine: Any) -> None:
@@ -142,6 +164,15 @@ class TestLimit:
 
 
 class TestSelect:
+    def test_the_spilling_engine_spills(self, tmp_path: Path) -> None:
+        """Other tests rely on it."""
+        source = open_source(ROWS, user="user", item="item", nulls="error")
+        engine = SpillingEngine(spill_folder=tmp_path)
+        with closing(
+            engine.load(source, Bounds(5), Key.for_tests(0), Progress(show=False))
+        ) as loaded:
+            assert isinstance(loaded._arrays, Disk)
+
     def test_nothing_is_left(self, tmp_path: Path) -> None:
         released = select_partitions(
             ROWS,
@@ -150,14 +181,13 @@ class TestSelect:
             epsilon=1,
             delta=1e-6,
             mechanism="sips",
-            memory_limit="1 MB",
-            spill_folder=tmp_path,
+            engine=SpillingEngine(spill_folder=tmp_path),
         )
         assert sorted(released.items.column(0).to_pylist()) == list(range(7))
         assert not list(tmp_path.iterdir())
 
     def test_a_full_disk_ends_the_run(self, tmp_path: Path) -> None:
-        engine = MemoryEngine(memory_limit="1 MB", spill_folder=tmp_path)
+        engine = SpillingEngine(spill_folder=tmp_path)
         with small_files(1 << 10), pytest.raises(DiskFullError):
             select_partitions(ROWS, user="user", item="item", epsilon=1, delta=1e-6, engine=engine)
         assert not list(tmp_path.iterdir())

@@ -2,12 +2,12 @@
 
 import http.client
 import json
-import threading
 import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.pages.serving import explore_server
 
 import dp_sips
 from dp_sips.errors import UsageError
@@ -19,12 +19,8 @@ USUAL = "epsilon=1&delta=1e-6&max_items=100&mechanism=sips&items_per_user=10"
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[ExploreServer]:
-    with ExploreServer() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+    with explore_server() as server:
         yield server
-        server.shutdown()
-        thread.join()
 
 
 def get(server: ExploreServer, path: str, host: str | None = None) -> tuple[int, str, Any]:

@@ -6,15 +6,14 @@ fewer than ten.
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from scipy import stats
+from tests.unit.privacy.samples import ALPHA, SAMPLES, Floats, bits_of, blocks
 
 from dp_sips.privacy.decide import decide_with_laplace
 from dp_sips.privacy.noise import SAMPLER_ERROR, SAMPLER_TAIL, Key, laplace
@@ -22,22 +21,9 @@ from dp_sips.privacy.threshold import laplace_threshold
 
 pytestmark = pytest.mark.fresh
 
-ALPHA = 1e-8
-SAMPLES = 300_000
-Floats = NDArray[np.float64]
-
-
-def blocks(count: int) -> Any:
-    columns = [np.arange(count, dtype=np.uint64), np.full(count, 0xF0 << 56, dtype=np.uint64)]
-    return np.stack(columns, axis=1)
-
 
 def draw() -> Floats:
     return laplace(Key.fresh().noise_of_round(0)(blocks(SAMPLES)))
-
-
-def bits_of(tail: int, sign: int) -> Any:
-    return np.array([[tail >> 63, (tail & (1 << 63) - 1) << 1 | sign]], dtype=np.uint64)
 
 
 def p_of_scale(sample: Floats) -> float:

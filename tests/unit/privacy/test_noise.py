@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from scipy import stats
+from tests.unit.privacy.samples import ALPHA, SAMPLES, Floats, bits_of, blocks
 
 from dp_sips.privacy import bounding, inversion
 from dp_sips.privacy.noise import (
@@ -31,24 +31,9 @@ from dp_sips.privacy.noise import (
 
 pytestmark = pytest.mark.fresh
 
-ALPHA = 1e-8
-SAMPLES = 300_000
-Floats = NDArray[np.float64]
-
-
-def blocks(count: int) -> Any:
-    """Return blocks as integers have them, one after the other: the least random of inputs."""
-    columns = [np.arange(count, dtype=np.uint64), np.full(count, 0xF0 << 56, dtype=np.uint64)]
-    return np.stack(columns, axis=1)
-
 
 def draw(count: int = SAMPLES) -> Floats:
     return gaussian(Key.fresh().noise_of_round(0)(blocks(count)))
-
-
-def bits_of(tail: int, sign: int) -> Any:
-    """Return the 128 bits whose tail probability is (tail + ½)/2¹²⁸, of that sign."""
-    return np.array([[tail >> 63, (tail & (1 << 63) - 1) << 1 | sign]], dtype=np.uint64)
 
 
 class TestKey:

@@ -19,7 +19,7 @@ from dp_sips.engines.memory.matching import Items, Seating, Sets, Votes, settle
 from dp_sips.engines.memory.min_users import NO_TABLE, Givers
 from dp_sips.engines.memory.numbering import Column, Numbered, Numbers
 from dp_sips.engines.memory.saving import numbers_of, sum_of_ranks
-from dp_sips.engines.memory.sets import UserSets, begins_of, close_gaps, cuts
+from dp_sips.engines.memory.sets import UserSets, begin_of, begins_of, close_gaps, cuts
 from dp_sips.engines.memory.weighing import add_split, counted, pieces
 from dp_sips.mechanisms.turns import SHAVE
 from dp_sips.privacy import bounding
@@ -195,7 +195,7 @@ class MemoryContributions(Contributions):
         def add(first: int, histogram: Weights) -> None:
             histogram.fill(0)
             for place in range(first, len(shares), threads):
-                end = int(ends[shares[place][1] - 1])
+                end = begin_of(shares[place][1], ends)
                 stops[place] = work(histogram, begins[place], shares[place])
                 self._arrays.forget(self._sets.items[begins[place] : end])
 
@@ -292,8 +292,8 @@ class MemoryContributions(Contributions):
         list(self._pool.map(then_forget, cuts(self._sets.ends, 8 * len(self._shares))))
 
     def _forget(self, share: tuple[int, int], ends: NDArray[np.uint64]) -> None:
-        begin = int(ends[share[0] - 1]) if share[0] else 0
-        self._arrays.forget(self._sets.items[begin : int(ends[share[1] - 1])])
+        begin, end = begin_of(share[0], ends), begin_of(share[1], ends)
+        self._arrays.forget(self._sets.items[begin:end])
 
     def _precedence(self) -> Weights:
         """Return the word of each item by which lists are ordered, by its number."""

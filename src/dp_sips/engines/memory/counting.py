@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dp_sips.engines.block_sets import BlockSet
 from dp_sips.engines.memory import kernels
-from dp_sips.engines.memory.sets import UserSets, cuts
+from dp_sips.engines.memory.sets import UserSets, begin_of, cuts, edges_of
 from dp_sips.privacy.arrays import Blocks, Integers, Weights, Words
 
 _PAIRS: Final = 1 << 20
@@ -48,7 +48,7 @@ class KeyCounter:
     def add(self, piece: tuple[int, int], sums: Weights) -> int:
         """Add 1 to the keys that each user counts for; return how many users hold none."""
         first, stop = piece
-        begin = int(self.sets.ends[first - 1]) if first else 0
+        begin = begin_of(first, self.sets.ends)
         edges = np.append(begin, self.sets.ends[first:stop]).astype(np.int64)
         held, ends = _held(self.places[self.sets.items[begin : edges[-1]]], edges[1:] - begin)
         sizes = np.diff(ends, prepend=np.uint64(0))
@@ -66,8 +66,7 @@ def _held(
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:
     """Return the keys that users hold, side by side, and where each user's end."""
     kept = places >= 0
-    before = np.append(0, np.cumsum(kept))
-    return places[kept].astype(np.uint32), before[ends].astype(np.uint64)
+    return places[kept].astype(np.uint32), edges_of(kept)[ends].astype(np.uint64)
 
 
 def _none_removed(keys: int) -> NDArray[np.uint8]:

@@ -17,12 +17,12 @@ from dp_sips.engines.memory.disk import spill_folder
 from dp_sips.engines.memory.loading import Columns, load_sets
 from dp_sips.engines.memory.numbering import GrowingColumn, Workers, new_column
 from dp_sips.engines.memory.public_items import without
-from dp_sips.engines.memory.spilling import Spill
+from dp_sips.engines.memory.spilling import Spill, check_limit
 from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.noise import Key, Purpose
 from dp_sips.progress import Progress
 from dp_sips.sources import Source
-from dp_sips.validation import check_bytes, check_whole
+from dp_sips.validation import check_whole
 
 _MOST_SHARDS: Final = 16
 
@@ -33,8 +33,8 @@ class MemoryEngine(Engine):
 
     Attributes:
         threads: How many cores to use; all of them unless told otherwise.
-        memory_limit: Bytes of memory to keep to, or text such as "8 GB"; 70 % of what there is
-            unless told otherwise. What is beyond goes to disk.
+        memory_limit: Bytes of memory to keep to, or text such as "8 GB"; at least "200 MB", and
+            70 % of what there is unless told otherwise. What is beyond goes to disk.
         spill_folder: The folder for that; unless told otherwise, the system's for temporary files.
     """
 
@@ -49,7 +49,7 @@ class MemoryEngine(Engine):
         if self.threads is not None:
             check_whole("threads", self.threads)
         if self.memory_limit is not None:
-            check_bytes("memory_limit", self.memory_limit)
+            check_limit(self.memory_limit)
         spill_folder(self.spill_folder)
 
     def load(

@@ -29,7 +29,7 @@ from dp_sips.engines.memory.numbering import (
     integer_rows,
 )
 from dp_sips.engines.memory.runs import Run, buckets_for, write_run
-from dp_sips.engines.memory.sets import UserSets, begins_of, close_gaps, cuts
+from dp_sips.engines.memory.sets import UserSets, begin_of, begins_of, close_gaps, cuts
 from dp_sips.engines.memory.spilling import Spill
 from dp_sips.progress import Progress
 from dp_sips.sources import Source
@@ -346,7 +346,7 @@ class _Counts(_Repeats):
         users = np.arange(len(ends), dtype=np.uint32)
         sizes = []
         for first, stop in cuts(ends, -(-len(items) // (1 << 30))):
-            begin, end = int(ends[first - 1]) if first else 0, int(ends[stop - 1])
+            begin, end = begin_of(first, ends), begin_of(stop, ends)
             starts = (np.append(begin, ends[first:stop]) - begin).astype(np.uint32)
             sizes.append(self._keep(users[first:stop], starts, items[begin:end], times[begin:end]))
         np.cumsum(np.concatenate(sizes), dtype=np.uint64, out=ends)

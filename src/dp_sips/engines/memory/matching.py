@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dp_sips.engines.memory import settling
 from dp_sips.engines.memory.disk import Arrays, InMemory
 from dp_sips.engines.memory.numbering import Numbers
+from dp_sips.engines.memory.sets import begin_of
 from dp_sips.privacy import bounding
 from dp_sips.privacy.arrays import Blocks, Bools, Weights, Words
 from dp_sips.privacy.bounding import BoundingKey
@@ -200,8 +201,7 @@ def arranged(
 
 
 def _counted(sets: Sets, user: int, words: Words, max_items: int) -> Numbers:
-    begin = int(sets.ends[user - 1]) if user else 0
-    mine = sets.items[begin : int(sets.ends[user])]
+    mine = sets.items[begin_of(user, sets.ends) : begin_of(user + 1, sets.ends)]
     held: Numbers = mine[words[mine] != settling.GONE]
     return held[:max_items]
 

@@ -7,7 +7,7 @@ import numpy as np
 from dp_sips.engines.block_sets import BlockSet
 from dp_sips.engines.memory.disk import Arrays
 from dp_sips.engines.memory.numbering import Column
-from dp_sips.engines.memory.sets import UserSets, cuts
+from dp_sips.engines.memory.sets import UserSets, begin_of, cuts, edges_of
 from dp_sips.privacy.arrays import Bools
 
 _PIECE: Final = 1 << 20
@@ -26,9 +26,9 @@ def without(
     moved = [arrays.empty_like(column) for column in columns] if keep_whole else columns
     ends, at = np.empty_like(sets.ends), 0
     for first, stop in cuts(sets.ends, -(-len(sets.items) // _PIECE)):
-        begin, end = int(sets.ends[first - 1]) if first else 0, int(sets.ends[stop - 1])
+        begin, end = begin_of(first, sets.ends), begin_of(stop, sets.ends)
         kept = ~gone[sets.items[begin:end]]
-        before = np.append(0, np.cumsum(kept))
+        before = edges_of(kept)
         ends[first:stop] = at + before[sets.ends[first:stop].astype(np.int64) - begin]
         for column, target in zip(columns, moved, strict=True):
             if len(column):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dp_sips.engines.memory.disk import Appender, Disk
 from dp_sips.engines.memory.numbering import GrowingColumn, IntegerColumn, Numbers
-from dp_sips.engines.memory.sets import UserSets
+from dp_sips.engines.memory.sets import UserSets, edges_of
 from dp_sips.privacy.arrays import Bools, Words
 from dp_sips.privacy.bounding import mix
 
@@ -75,8 +75,8 @@ def write_run(
     homes = bucket_of(keys, buckets)
     order = np.argsort(homes, kind="stable")
     sizes = np.diff(sets.ends, prepend=np.uint64(0)).astype(np.uint32)[order]
-    user_edges = np.append(0, np.cumsum(np.bincount(homes, minlength=buckets)))
-    pair_edges = np.append(0, np.cumsum(sizes, dtype=np.int64))[user_edges]
+    user_edges = edges_of(np.bincount(homes, minlength=buckets))
+    pair_edges = edges_of(sizes)[user_edges]
     with disk.appender() as file:
         file.append(keys[order])
         file.end(np.uint64, keys.shape[1])

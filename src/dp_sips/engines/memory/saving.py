@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dp_sips.engines.memory.counting import places_of
 from dp_sips.engines.memory.numbering import Column
-from dp_sips.engines.memory.sets import UserSets, cuts
+from dp_sips.engines.memory.sets import UserSets, begin_of, cuts
 from dp_sips.errors import InputError
 from dp_sips.privacy import bounding
 from dp_sips.privacy.arrays import Blocks, Words
@@ -27,7 +27,7 @@ def sum_of_ranks(sets: UserSets, user_words: Words, item_words: Words, pool: Exe
     """
 
     def work(share: tuple[int, int]) -> int:
-        begin = int(sets.ends[share[0] - 1]) if share[0] else 0
+        begin = begin_of(share[0], sets.ends)
         edges = np.append(begin, sets.ends[slice(*share)].astype(np.int64))
         owners = np.repeat(user_words[slice(*share)], edges[1:] - edges[:-1])
         ranks = bounding.rank(owners, item_words[sets.items[begin : edges[-1]]])

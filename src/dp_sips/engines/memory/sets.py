@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,9 +30,21 @@ def cuts(ends: NDArray[np.uint64], pieces: int) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in itertools.pairwise(edges)]
 
 
+def begin_of(user: int, ends: NDArray[np.uint64]) -> int:
+    """Return where the pairs of a user begin, and so those of the user before end."""
+    return int(ends[user - 1]) if user else 0
+
+
 def begins_of(shares: list[tuple[int, int]], ends: NDArray[np.uint64]) -> list[int]:
     """Return where the pairs of each share of the users begin."""
-    return [int(ends[first - 1]) if first else 0 for first, _ in shares]
+    return [begin_of(first, ends) for first, _ in shares]
+
+
+def edges_of(sizes: NDArray[Any]) -> NDArray[np.int64]:
+    """Return where each of some parts begins, and where the last one ends."""
+    edges = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(sizes, dtype=np.int64, out=edges[1:])
+    return edges
 
 
 def close_gaps(

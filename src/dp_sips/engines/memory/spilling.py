@@ -8,6 +8,7 @@ from typing import Final, Self
 import pyarrow as pa
 
 from dp_sips.engines.memory.disk import Disk, spill_folder
+from dp_sips.errors import UsageError
 from dp_sips.room import memory_left, memory_limit
 from dp_sips.sources.batches import ROWS, in_pieces
 from dp_sips.validation import check_bytes
@@ -20,6 +21,17 @@ _ELSE: Final = 4 << 30
 """The limit where the system does not say how much memory there is."""
 _LOOK_EVERY: Final = 1 << 26
 """Bytes by which needs change until the system is asked again what it has: that takes a while."""
+_LEAST_LIMIT: Final = 200
+"""Megabytes below which runs on disk are so small, and so many, that open files run out."""
+
+
+def check_limit(limit: int | str) -> None:
+    """Reject a limit that is not a size, or that only little data could be selected under."""
+    if check_bytes("memory_limit", limit) < _LEAST_LIMIT * 10**6:
+        raise UsageError(
+            f'memory_limit must be at least "{_LEAST_LIMIT} MB", got {limit!r}: give a size such '
+            'as "8 GB", or leave it out'
+        )
 
 
 @dataclass

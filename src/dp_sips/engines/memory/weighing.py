@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_sips.engines.memory.sets import cuts
+from dp_sips.engines.memory.sets import begin_of, cuts, edges_of
 from dp_sips.privacy.arrays import Weights
 from dp_sips.privacy.contributions import MOST, Split
 
@@ -39,11 +39,11 @@ def counted(
 ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
     """Return the items that count of a piece of the users, and how many each user has."""
     first, stop = piece
-    begin = int(ends[first - 1]) if first else 0
+    begin = begin_of(first, ends)
     edges = np.append(begin, ends[first:stop]).astype(np.int64) - begin
     mine = items[begin : begin + int(edges[-1])]
     active = ~gone[mine]
-    before = np.append(0, np.cumsum(active))
+    before = edges_of(active)
     rank = before[:-1] - np.repeat(before[edges[:-1]], np.diff(edges))
     counts = active & (rank < max_items)
     return mine[counts], np.minimum(np.diff(before[edges]), max_items)
