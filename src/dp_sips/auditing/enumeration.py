@@ -3,16 +3,25 @@
 Given the weights, the verdicts of a round are independent coins, whose chances `probing.py` finds.
 The engine runs the plan again and again, each time with other verdicts, until every branch of every
 pair's tree has been taken: loading, bounding, weighing, and what happens to items that were found,
-are the engine's own. Both neighbours are run with the same secret bits for bounding and turns: the
-promise holds for each of them.
+are the engine's own. Nothing depends on the verdicts of the last round, so they need no branches:
+the odds of each release are products. Both neighbours are run with the same secret bits for
+bounding and turns: the promise holds for each of them.
 
 Where a round keeps a noisy number for the next (MAD2R), all that goes on is in which of a few cells
 it lies: dropped, one of the next round's steps of bias, or released. A verdict is then a die, whose
 faces are the cells. Rounds that add up noisy numbers have no such tree (`integration.py`).
+
+**Error.** No number is cut off: every branch is taken, so all that is off is rounding. A chance is
+off by a few parts in 2⁵² (`probing.py`). That of a cell is a difference of tails, one of which is at
+most 1/0.79·w·e^(−w) times as large (`adaptive.cells`), for a cell of w ≥ 0.02 deviations: it is off
+by 10⁻¹³, relatively. Products of four of them and sums of all branches (`fsum`) are off by less than
+5·10⁻¹³, relatively. An outcome adds to δ(ε) where p > e^ε·p', so δ is off by at most 10⁻¹² times the
+probability of all such outcomes. `rows.Row.violated` has room for it.
 """
 
+import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final
@@ -43,9 +52,9 @@ class Tree:
     """One pair's tree of verdicts, gone through branch by branch.
 
     A branch is a list of verdicts, each with its chance. The next branch has the next face of its
-    last verdict that has one, and forgets what came after it. Where the other neighbour is empty,
-    all that matters is whether anything is released (`alone`): if there is only one way to release
-    nothing, one branch is enough.
+    last verdict that has one, and forgets what came after it. Verdicts of the last round are coins,
+    without branches. Where the other neighbour is empty, all that matters is whether anything is
+    released (`alone`): only branches without a release are taken.
     """
 
     def __init__(self, *, alone: bool = False) -> None:
@@ -55,7 +64,8 @@ class Tree:
         self._depth = 0
         self._odds = 1.0
         self._released: list[int] = []
-        self._found: dict[tuple[int, ...], float] = defaultdict(float)
+        self._coins: list[tuple[int, float, float]] = []
+        self._found: dict[tuple[int, ...], list[float]] = defaultdict(list)
 
     def verdict(self, item: int, yes: float, no: float) -> bool:
         """Return this branch's verdict on an item."""
@@ -66,6 +76,8 @@ class Tree:
         if self.done:
             return 0
         possible = [n for n, chance in enumerate(odds) if chance > 0]
+        if self._alone and len(possible) > 1 and possible[-1] == len(odds) - 1:
+            possible.pop()
         taken = possible[self._face(len(possible))]
         self._odds *= odds[taken]
         if taken == len(odds) - 1:
@@ -81,26 +93,46 @@ class Tree:
         self._depth += 1
         return self._branch[self._depth - 1][0]
 
+    def coin(self, item: int, yes: float, no: float) -> None:
+        """Note the chances of a verdict on which nothing else depends."""
+        if not self.done and yes > 0:
+            self._coins.append((item, yes, no))
+
     def end(self) -> None:
-        """Note the outcome of this branch, and go on to the next."""
+        """Note the outcomes of this branch, and go on to the next."""
         if self.done:
             return
-        self._found[tuple(sorted(self._released))] += self._odds
-        if self._alone:
-            self._found[SOMETHING] = 1 - self._odds
-            self._branch = []
+        for released, odds in self._outcomes():
+            self._found[tuple(sorted((*self._released, *released)))].append(odds)
         while self._branch and self._branch[-1][0] == self._branch[-1][1] - 1:
             self._branch.pop()
         self.done = not self._branch
         if self._branch:
             face, faces = self._branch[-1]
             self._branch[-1] = (face + 1, faces)
-        self._depth, self._odds, self._released = 0, 1.0, []
+        self._depth, self._odds, self._released, self._coins = 0, 1.0, [], []
+
+    def _outcomes(self) -> list[tuple[tuple[int, ...], float]]:
+        """Return what the coins release on this branch, and its odds."""
+        if self._alone:
+            return [((), math.prod((no for _, _, no in self._coins), start=self._odds))]
+        found: list[tuple[tuple[int, ...], float]] = [((), self._odds)]
+        for item, yes, no in self._coins:
+            found = [
+                outcome
+                for released, odds in found
+                for outcome in ((released, odds * no), ((*released, item), odds * yes))
+            ]
+        return found
 
     @property
     def distribution(self) -> dict[tuple[int, ...], float]:
         """The probability of each set of items."""
-        return self._found
+        found = {released: math.fsum(odds) for released, odds in self._found.items()}
+        if self._alone:
+            nothing = found.get((), 0.0)
+            return {(): nothing, SOMETHING: 1 - nothing}
+        return found
 
 
 @dataclass(frozen=True)
@@ -180,10 +212,13 @@ class Scripted:
         self.following: Any = None
 
     def decide(self, weights: Any, decide: Decide) -> Any:
-        """Return the verdicts of this branch."""
+        """Return the verdicts of this branch; in the last round, note their chances."""
 
         def scripted(blocks: Blocks, sums: Weights) -> Bools:
             odds = self._coins.of(self.round, decide, blocks, sums)
+            if self.following is None:
+                self._toss(blocks, odds)
+                return np.zeros(len(sums), dtype=np.bool_)
             return np.equal(self._cells(blocks, odds), 1, dtype=np.bool_)
 
         return self._inner.decide(weights, scripted)
@@ -205,20 +240,29 @@ class Scripted:
 
     def _cells(self, blocks: Blocks, odds: Floats) -> Integers:
         """Return the cell of each item on its pair's branch."""
+        found = [tree.cell(item, faces) for tree, item, faces in self._rows(blocks, odds)]
+        return np.array(found, dtype=np.int64)
+
+    def _toss(self, blocks: Blocks, odds: Floats) -> None:
+        """Note the chances of no and yes of each item in its pair's tree."""
+        for tree, item, (no, yes) in self._rows(blocks, odds):
+            tree.coin(item, yes, no)
+
+    def _rows(self, blocks: Blocks, odds: Floats) -> Iterator[tuple[Tree, int, list[float]]]:
+        """Return the tree, the number and the odds of each item."""
         pairs, items = np.divmod(blocks[:, 0].astype(np.int64), self._width)
-        rows = zip(pairs.tolist(), items.tolist(), odds.tolist(), strict=True)
-        trees = self._trees
-        return np.array([trees[pair].cell(item, all_) for pair, item, all_ in rows], dtype=np.int64)
+        trees = map(self._trees.__getitem__, pairs.tolist())
+        return zip(trees, items.tolist(), odds.tolist(), strict=True)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
 
-def leaves_per_item(plan: Plan) -> int:
-    """Return how many branches the verdicts on one item have."""
+def branches_per_item(plan: Plan) -> int:
+    """Return how many branches the verdicts on one item have, before the last round."""
     if not _has_cells(plan):
-        return len(plan.rounds) + 1
-    return 2 + 2 * (len(plan.rounds[-1].spread.edges) + 1)
+        return len(plan.rounds)
+    return len(plan.rounds[-1].spread.edges) + 3
 
 
 def can_skip(plan: Plan, pair: Neighbours) -> bool:
@@ -237,7 +281,7 @@ def distributions(
     """Return the distribution of the release for each pair, with or without the extra user."""
     worlds = Worlds.of(pairs)
     table = worlds.table(extra=extra)
-    trees = [Tree(alone=can_skip(plan, pair)) for pair in pairs]
+    trees = [Tree(alone=not pair.others) for pair in pairs]
     while not all(tree.done for tree in trees):
         source = open_source(table, user="u", item="i", nulls="error")
         loaded = engine.load(source, plan.bounds, Key.for_tests(seed), Progress(show=False))

@@ -12,9 +12,9 @@ from dp_sips.auditing.divergence import Distribution, true_delta
 from dp_sips.auditing.enumeration import (
     Coins,
     NoTreeError,
+    branches_per_item,
     can_skip,
     distributions,
-    leaves_per_item,
 )
 from dp_sips.auditing.integration import can_integrate, chance
 from dp_sips.auditing.looking import LOOKS, look_rows
@@ -211,7 +211,7 @@ def _exact(plan: Plan, engine: Engine, effort: Effort, alpha: float) -> list[Row
 
 
 def _enumerated(plan: Plan, engine: Engine, effort: Effort) -> Iterator[Row]:
-    branches = leaves_per_item(plan)
+    branches = max(2, branches_per_item(plan))
     most = max(1, int(math.log(effort.leaves) / math.log(branches)))
     count = effort.drawn // max(1, branches // 4)
     drawn = hypergraphs(plan, count, min(most, 4), seed=plan.max_items)
