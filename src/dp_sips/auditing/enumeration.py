@@ -11,19 +11,23 @@ Where a round keeps a noisy number for the next (MAD2R), all that goes on is in 
 it lies: dropped, one of the next round's steps of bias, or released. A verdict is then a die, whose
 faces are the cells. Rounds that add up noisy numbers have no such tree (`integration.py`).
 
-**Error.** No number is cut off: every branch is taken, so all that is off is rounding. A chance is
-off by a few parts in 2⁵² (`probing.py`). That of a cell is a difference of tails, one of which is at
-most 1/0.79·w·e^(−w) times as large (`adaptive.cells`), for a cell of w ≥ 0.02 deviations: it is off
-by 10⁻¹³, relatively. Products of four of them and sums of all branches (`fsum`) are off by less than
-5·10⁻¹³, relatively. An outcome adds to δ(ε) where p > e^ε·p', so δ is off by at most 10⁻¹² times the
-probability of all such outcomes. `rows.Row.violated` has room for it.
+Seven faces are many for one run after the other. Where no set is above Δ0, nothing but noise is
+left to chance, and copies of a pair with users and items of their own are as good as the pair: each
+takes the branches on which all items but two lie in certain cells (`fixed_cells`).
+
+**Error.** Every branch is taken, so nothing is off except by rounding. A chance is off by a part of
+2⁻⁵¹ at the most, that of a cell by `adaptive.cells` times as much, as it is a difference of tails
+(under 260 for cells of 0.01σ and more; 11 for MAD2R's defaults). So the odds of a branch of four
+items are off by a part of 5·10⁻¹³, and as they are positive, so are their sums (`fsum`). An outcome
+adds to δ(ε) where p > e^ε·p': δ is off by at most 10⁻¹², for which `Row.violated` leaves room.
 """
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Final
 
 import numpy as np
@@ -43,6 +47,12 @@ from dp_sips.sources import open_source
 SOMETHING: Final = (-1,)
 """Stands for every release that is not empty."""
 
+Found = defaultdict[tuple[int, ...], list[float]]
+"""The odds of the branches that lead to each release."""
+
+_BY_RUNS: Final = 2
+"""Of this many items, all cells are gone through run by run."""
+
 
 class NoTreeError(Exception):
     """The rounds keep noisy numbers: their verdicts are no finite tree."""
@@ -55,17 +65,28 @@ class Tree:
     last verdict that has one, and forgets what came after it. Verdicts of the last round are coins,
     without branches. Where the other neighbour is empty, all that matters is whether anything is
     released (`alone`): only branches without a release are taken.
+
+    Copies of a pair share what they have found; each has items whose cells are `fixed`. An item
+    that does not come up is in cell 0, so that one of the copies has it.
     """
 
-    def __init__(self, *, alone: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        alone: bool = False,
+        fixed: Mapping[int, int] | None = None,
+        found: Found | None = None,
+    ) -> None:
         self.done = False
         self._alone = alone
+        self._fixed = fixed or {}
+        self._unseen = dict(self._fixed)
         self._branch: list[tuple[int, int]] = []
         self._depth = 0
         self._odds = 1.0
         self._released: list[int] = []
         self._coins: list[tuple[int, float, float]] = []
-        self._found: dict[tuple[int, ...], list[float]] = defaultdict(list)
+        self._found: Found = defaultdict(list) if found is None else found
 
     def verdict(self, item: int, yes: float, no: float) -> bool:
         """Return this branch's verdict on an item."""
@@ -75,14 +96,24 @@ class Tree:
         """Return in which cell an item lies on this branch; in the last, it is released."""
         if self.done:
             return 0
+        if item in self._fixed:
+            return self._fixed_cell(item, odds)
         possible = [n for n, chance in enumerate(odds) if chance > 0]
         if self._alone and len(possible) > 1 and possible[-1] == len(odds) - 1:
             possible.pop()
-        taken = possible[self._face(len(possible))]
-        self._odds *= odds[taken]
-        if taken == len(odds) - 1:
+        return self._take(item, possible[self._face(len(possible))], odds)
+
+    def _fixed_cell(self, item: int, odds: Sequence[float]) -> int:
+        """Return the cell that is fixed; without a chance, there is nothing to go through."""
+        self._unseen.pop(item, None)
+        self.done = odds[self._fixed[item]] <= 0
+        return 0 if self.done else self._take(item, self._fixed[item], odds)
+
+    def _take(self, item: int, cell: int, odds: Sequence[float]) -> int:
+        self._odds *= odds[cell]
+        if cell == len(odds) - 1:
             self._released.append(item)
-        return taken
+        return cell
 
     def _face(self, faces: int) -> int:
         """Return which of the faces this branch has here."""
@@ -102,7 +133,7 @@ class Tree:
         """Note the outcomes of this branch, and go on to the next."""
         if self.done:
             return
-        for released, odds in self._outcomes():
+        for released, odds in self._outcomes() if not any(self._unseen.values()) else ():
             self._found[tuple(sorted((*self._released, *released)))].append(odds)
         while self._branch and self._branch[-1][0] == self._branch[-1][1] - 1:
             self._branch.pop()
@@ -111,6 +142,7 @@ class Tree:
             face, faces = self._branch[-1]
             self._branch[-1] = (face + 1, faces)
         self._depth, self._odds, self._released, self._coins = 0, 1.0, [], []
+        self._unseen = dict(self._fixed)
 
     def _outcomes(self) -> list[tuple[tuple[int, ...], float]]:
         """Return what the coins release on this branch, and its odds."""
@@ -260,17 +292,39 @@ class Scripted:
 
 def branches_per_item(plan: Plan) -> int:
     """Return how many branches the verdicts on one item have, before the last round."""
-    if not _has_cells(plan):
+    if not has_cells(plan):
         return len(plan.rounds)
     return len(plan.rounds[-1].spread.edges) + 3
 
 
-def can_skip(plan: Plan, pair: Neighbours) -> bool:
-    """Whether one branch is enough: the other neighbour is empty, and nothing is a single leaf."""
-    return not pair.others and not _has_cells(plan)
+def runs_needed(plan: Plan, pair: Neighbours) -> int:
+    """Return how often the engine has to run, at most, to go through a pair's tree."""
+    if not pair.others and not has_cells(plan):
+        return 1  # there is one way to release nothing
+    return int(branches_per_item(plan) ** (pair.items - _items_fixed(plan, pair)))
 
 
-def _has_cells(plan: Plan) -> bool:
+def copies_needed(plan: Plan, pair: Neighbours) -> int:
+    """Return how many copies of a pair share its branches."""
+    return int(branches_per_item(plan) ** _items_fixed(plan, pair))
+
+
+def fixed_cells(plan: Plan, pair: Neighbours) -> list[dict[int, int]]:
+    """Return for each copy of a pair which items lie in which cells."""
+    fixed = range(_items_fixed(plan, pair))
+    every = product(range(branches_per_item(plan)), repeat=len(fixed))
+    return [dict(zip(fixed, cells, strict=True)) for cells in every]
+
+
+def _items_fixed(plan: Plan, pair: Neighbours) -> int:
+    """Return of how many items the cells are fixed: none where bounding tells copies apart."""
+    sets = map(set, (*pair.others, pair.extra))
+    if not has_cells(plan) or max(map(len, sets)) > plan.max_items:
+        return 0
+    return max(0, pair.items - _BY_RUNS)
+
+
+def has_cells(plan: Plan) -> bool:
     """Whether the second of two rounds is told cells of the first's noisy weights."""
     return len(plan.rounds) > 1 and hasattr(plan.rounds[-1], "spread")
 
@@ -279,9 +333,11 @@ def distributions(
     plan: Plan, engine: Engine, pairs: Sequence[Neighbours], *, extra: bool, seed: int, coins: Coins
 ) -> list[dict[tuple[int, ...], float]]:
     """Return the distribution of the release for each pair, with or without the extra user."""
-    worlds = Worlds.of(pairs)
+    copies = [(n, cells) for n, pair in enumerate(pairs) for cells in fixed_cells(plan, pair)]
+    worlds = Worlds.of([pairs[n] for n, _ in copies])
     table = worlds.table(extra=extra)
-    trees = [Tree(alone=not pair.others) for pair in pairs]
+    found: list[Found] = [defaultdict(list) for _ in pairs]
+    trees = [Tree(alone=not pairs[n].others, fixed=cells, found=found[n]) for n, cells in copies]
     while not all(tree.done for tree in trees):
         source = open_source(table, user="u", item="i", nulls="error")
         loaded = engine.load(source, plan.bounds, Key.for_tests(seed), Progress(show=False))
@@ -293,4 +349,5 @@ def distributions(
                 step.run(scripted, coins.dial)
         for tree in trees:
             tree.end()
-    return [tree.distribution for tree in trees]
+    of_pairs = {n: tree for (n, _), tree in zip(copies, trees, strict=True)}
+    return [tree.distribution for tree in of_pairs.values()]
