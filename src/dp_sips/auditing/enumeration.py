@@ -272,19 +272,26 @@ class Scripted:
 
     def _cells(self, blocks: Blocks, odds: Floats) -> Integers:
         """Return the cell of each item on its pair's branch."""
-        found = [tree.cell(item, faces) for tree, item, faces in self._rows(blocks, odds)]
-        return np.array(found, dtype=np.int64)
+        found = np.zeros(len(blocks), dtype=np.int64)
+        for row, tree, item, faces in self._rows(blocks, odds):
+            found[row] = tree.cell(item, faces)
+        return found
 
     def _toss(self, blocks: Blocks, odds: Floats) -> None:
         """Note the chances of no and yes of each item in its pair's tree."""
-        for tree, item, (no, yes) in self._rows(blocks, odds):
+        for _, tree, item, (no, yes) in self._rows(blocks, odds):
             tree.coin(item, yes, no)
 
-    def _rows(self, blocks: Blocks, odds: Floats) -> Iterator[tuple[Tree, int, list[float]]]:
-        """Return the tree, the number and the odds of each item."""
-        pairs, items = np.divmod(blocks[:, 0].astype(np.int64), self._width)
-        trees = map(self._trees.__getitem__, pairs.tolist())
-        return zip(trees, items.tolist(), odds.tolist(), strict=True)
+    def _rows(self, blocks: Blocks, odds: Floats) -> Iterator[tuple[int, Tree, int, list[float]]]:
+        """Return the row, the tree, the number and the odds of each item.
+
+        An engine's tables may have places without an item, which come as number 0.
+        """
+        numbers = blocks[:, 0].astype(np.int64)
+        rows = np.flatnonzero(numbers)
+        pairs, items = np.divmod(numbers[rows], self._width)
+        trees = map(self._trees.__getitem__, (pairs - 1).tolist())
+        return zip(rows.tolist(), trees, items.tolist(), odds[rows].tolist(), strict=True)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
@@ -334,7 +341,7 @@ def distributions(
 ) -> list[dict[tuple[int, ...], float]]:
     """Return the distribution of the release for each pair, with or without the extra user."""
     copies = [(n, cells) for n, pair in enumerate(pairs) for cells in fixed_cells(plan, pair)]
-    worlds = Worlds.of([pairs[n] for n, _ in copies])
+    worlds = Worlds.of([pairs[n] for n, _ in copies], first=1)
     table = worlds.table(extra=extra)
     found: list[Found] = [defaultdict(list) for _ in pairs]
     trees = [Tree(alone=not pairs[n].others, fixed=cells, found=found[n]) for n, cells in copies]
