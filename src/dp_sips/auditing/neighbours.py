@@ -138,10 +138,10 @@ def _mixed(half: int) -> Iterator[Neighbours]:
 
 
 def _displaced(sizes: list[int]) -> Iterator[Neighbours]:
-    """Others prefer item 0, of which they have two rows, and move on to item 1 when it is full."""
+    """Others prefer item 0, of which they have two rows, and move on to 1 or 2 when it is full."""
     for size in sizes:
         yield Neighbours(((0, 0, 1),) * size, (0,))
-        yield Neighbours(((0, 0, 1),) * (size - 1) + ((0,),), (0,))
+        yield Neighbours(((0, 0, 1, 2),) * (size - 1) + ((0,),), (0,))
 
 
 def hypergraphs(
