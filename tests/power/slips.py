@@ -872,11 +872,11 @@ _RELEASES: Final = [
         "0.9 * sigma * gaussian",
     ),
     _slip(
-        "mad2r's second σ is 40 % too small",
+        "mad2r's second σ is 20 % too small",
         "mad2r releases",
         "mechanisms.mad:AdaptiveRound.run",
         '"sigma": self.sigma,',
-        '"sigma": self.sigma * (1 if self.drop is not None else 0.6),',
+        '"sigma": self.sigma * (1 if self.drop is not None else 0.8),',
     ),
     _slip(
         "mad2r's biases have no norm",

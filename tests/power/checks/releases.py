@@ -28,12 +28,13 @@ def nearest(made: Plan, pairs: Sequence[Neighbours]) -> float:
 def mad2r_releases() -> None:
     """MAD2R: one item at several chances of release, and random sets of three.
 
-    Most of the budget is the first round's, so that what its verdicts show comes near the promise.
+    Most of the budget is one round's, so that what its verdicts show comes near the promise.
     """
-    made = plan(Mad2R(share=0.9), epsilon=1.0, delta=1e-5, max_items=3)
-    shared = [Neighbours(((0,),) * users_for(made, chance), (0,)) for chance in _CHANCES]
-    drawn = hypergraphs(made, 6, 3, seed=1, bounded=True)
-    assert 0.8 < nearest(made, [*shared, *drawn]) <= 1 + 1e-9
+    for share in (0.05, 0.9):
+        made = plan(Mad2R(share=share), epsilon=1.0, delta=1e-5, max_items=3)
+        shared = [Neighbours(((0,),) * users_for(made, chance), (0,)) for chance in _CHANCES]
+        drawn = hypergraphs(made, 6, 3, seed=1, bounded=True)
+        assert 0.75 < nearest(made, [*shared, *drawn]) <= 1 + 1e-9
 
 
 def mad2r_cut_sets() -> None:
