@@ -856,7 +856,46 @@ _OUTPUTS: Final = [
     ),
 ]
 
+_RELEASES: Final = [
+    _slip(
+        "mad2r promises for its second round alone, and shows both",
+        "mad2r releases",
+        "mechanisms.mad:Mad2R.design",
+        "for r in (first, second))",
+        "for r in (second,))",
+    ),
+    _slip(
+        "mad2r's first σ is 10 % too small where verdicts fall",
+        "mad2r releases",
+        "mechanisms.mad:decide_and_note",
+        "sigma * gaussian",
+        "0.9 * sigma * gaussian",
+    ),
+    _slip(
+        "mad2r's second σ is 20 % too small",
+        "mad2r releases",
+        "mechanisms.mad:AdaptiveRound.run",
+        '"sigma": self.sigma,',
+        '"sigma": self.sigma * (1 if self.drop is not None else 0.8),',
+    ),
+    _slip(
+        "mad2r's biases have no norm",
+        "mad2r releases",
+        "mechanisms.adaptive:Spread._own",
+        "/ root[users] * _SHAVE",
+        "",
+    ),
+    _slip(
+        "mad2r releases what a cut left out, of a user's own",
+        "mad2r cut sets",
+        "mechanisms.mad:decide_and_note",
+        "return noisy, (weights > 0) & (noisy >= threshold)",
+        "return noisy, (noisy >= threshold)",
+    ),
+]
+
 SLIPS: Final = [
     *_NOISE, *_THRESHOLDS, *_BUDGETS, *_WEIGHTS, *_TURNS, *_KEYS, *_LOOK, *_COUNTS, *_OUTPUTS,
+    *_RELEASES,
 ]  # fmt: skip
 """All of them."""

@@ -3,18 +3,31 @@
 Given the weights, the verdicts of a round are independent coins, whose chances `probing.py` finds.
 The engine runs the plan again and again, each time with other verdicts, until every branch of every
 pair's tree has been taken: loading, bounding, weighing, and what happens to items that were found,
-are the engine's own. Both neighbours are run with the same secret bits for bounding and turns: the
-promise holds for each of them.
+are the engine's own. Nothing depends on the verdicts of the last round, so they need no branches:
+the odds of each release are products. Both neighbours are run with the same secret bits for
+bounding and turns: the promise holds for each of them.
 
 Where a round keeps a noisy number for the next (MAD2R), all that goes on is in which of a few cells
 it lies: dropped, one of the next round's steps of bias, or released. A verdict is then a die, whose
 faces are the cells. Rounds that add up noisy numbers have no such tree (`integration.py`).
+
+Seven faces are many for one run after the other. Where no set is above Δ0, nothing but noise is
+left to chance, and copies of a pair with users and items of their own are as good as the pair: each
+takes the branches on which all items but two lie in certain cells (`fixed_cells`).
+
+**Error.** Every branch is taken, so nothing is off except by rounding. A chance is off by a part of
+2⁻⁵¹ at the most, that of a cell by `adaptive.cells` times as much, as it is a difference of tails
+(under 260 for cells of 0.01σ and more; 11 for MAD2R's defaults). So the odds of a branch of four
+items are off by a part of 5·10⁻¹³, and as they are positive, so are their sums (`fsum`). An outcome
+adds to δ(ε) where p > e^ε·p': δ is off by at most 10⁻¹², for which `Row.violated` leaves room.
 """
 
+import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Final
 
 import numpy as np
@@ -34,6 +47,12 @@ from dp_sips.sources import open_source
 SOMETHING: Final = (-1,)
 """Stands for every release that is not empty."""
 
+Found = defaultdict[tuple[int, ...], list[float]]
+"""The odds of the branches that lead to each release."""
+
+_BY_RUNS: Final = 2
+"""Of this many items, all cells are gone through run by run."""
+
 
 class NoTreeError(Exception):
     """The rounds keep noisy numbers: their verdicts are no finite tree."""
@@ -43,19 +62,31 @@ class Tree:
     """One pair's tree of verdicts, gone through branch by branch.
 
     A branch is a list of verdicts, each with its chance. The next branch has the next face of its
-    last verdict that has one, and forgets what came after it. Where the other neighbour is empty,
-    all that matters is whether anything is released (`alone`): if there is only one way to release
-    nothing, one branch is enough.
+    last verdict that has one, and forgets what came after it. Verdicts of the last round are coins,
+    without branches. Where the other neighbour is empty, all that matters is whether anything is
+    released (`alone`): only branches without a release are taken.
+
+    Copies of a pair share what they have found; each has items whose cells are `fixed`. An item
+    that does not come up is in cell 0, so that one of the copies has it.
     """
 
-    def __init__(self, *, alone: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        alone: bool = False,
+        fixed: Mapping[int, int] | None = None,
+        found: Found | None = None,
+    ) -> None:
         self.done = False
         self._alone = alone
+        self._fixed = fixed or {}
+        self._unseen = dict(self._fixed)
         self._branch: list[tuple[int, int]] = []
         self._depth = 0
         self._odds = 1.0
         self._released: list[int] = []
-        self._found: dict[tuple[int, ...], float] = defaultdict(float)
+        self._coins: list[tuple[int, float, float]] = []
+        self._found: Found = defaultdict(list) if found is None else found
 
     def verdict(self, item: int, yes: float, no: float) -> bool:
         """Return this branch's verdict on an item."""
@@ -65,12 +96,24 @@ class Tree:
         """Return in which cell an item lies on this branch; in the last, it is released."""
         if self.done:
             return 0
+        if item in self._fixed:
+            return self._fixed_cell(item, odds)
         possible = [n for n, chance in enumerate(odds) if chance > 0]
-        taken = possible[self._face(len(possible))]
-        self._odds *= odds[taken]
-        if taken == len(odds) - 1:
+        if self._alone and len(possible) > 1 and possible[-1] == len(odds) - 1:
+            possible.pop()
+        return self._take(item, possible[self._face(len(possible))], odds)
+
+    def _fixed_cell(self, item: int, odds: Sequence[float]) -> int:
+        """Return the cell that is fixed; without a chance, there is nothing to go through."""
+        self._unseen.pop(item, None)
+        self.done = odds[self._fixed[item]] <= 0
+        return 0 if self.done else self._take(item, self._fixed[item], odds)
+
+    def _take(self, item: int, cell: int, odds: Sequence[float]) -> int:
+        self._odds *= odds[cell]
+        if cell == len(odds) - 1:
             self._released.append(item)
-        return taken
+        return cell
 
     def _face(self, faces: int) -> int:
         """Return which of the faces this branch has here."""
@@ -81,26 +124,47 @@ class Tree:
         self._depth += 1
         return self._branch[self._depth - 1][0]
 
+    def coin(self, item: int, yes: float, no: float) -> None:
+        """Note the chances of a verdict on which nothing else depends."""
+        if not self.done and yes > 0:
+            self._coins.append((item, yes, no))
+
     def end(self) -> None:
-        """Note the outcome of this branch, and go on to the next."""
+        """Note the outcomes of this branch, and go on to the next."""
         if self.done:
             return
-        self._found[tuple(sorted(self._released))] += self._odds
-        if self._alone:
-            self._found[SOMETHING] = 1 - self._odds
-            self._branch = []
+        for released, odds in self._outcomes() if not any(self._unseen.values()) else ():
+            self._found[tuple(sorted((*self._released, *released)))].append(odds)
         while self._branch and self._branch[-1][0] == self._branch[-1][1] - 1:
             self._branch.pop()
         self.done = not self._branch
         if self._branch:
             face, faces = self._branch[-1]
             self._branch[-1] = (face + 1, faces)
-        self._depth, self._odds, self._released = 0, 1.0, []
+        self._depth, self._odds, self._released, self._coins = 0, 1.0, [], []
+        self._unseen = dict(self._fixed)
+
+    def _outcomes(self) -> list[tuple[tuple[int, ...], float]]:
+        """Return what the coins release on this branch, and its odds."""
+        if self._alone:
+            return [((), math.prod((no for _, _, no in self._coins), start=self._odds))]
+        found: list[tuple[tuple[int, ...], float]] = [((), self._odds)]
+        for item, yes, no in self._coins:
+            found = [
+                outcome
+                for released, odds in found
+                for outcome in ((released, odds * no), ((*released, item), odds * yes))
+            ]
+        return found
 
     @property
     def distribution(self) -> dict[tuple[int, ...], float]:
         """The probability of each set of items."""
-        return self._found
+        found = {released: math.fsum(odds) for released, odds in self._found.items()}
+        if self._alone:
+            nothing = found.get((), 0.0)
+            return {(): nothing, SOMETHING: 1 - nothing}
+        return found
 
 
 @dataclass(frozen=True)
@@ -180,10 +244,13 @@ class Scripted:
         self.following: Any = None
 
     def decide(self, weights: Any, decide: Decide) -> Any:
-        """Return the verdicts of this branch."""
+        """Return the verdicts of this branch; in the last round, note their chances."""
 
         def scripted(blocks: Blocks, sums: Weights) -> Bools:
             odds = self._coins.of(self.round, decide, blocks, sums)
+            if self.following is None:
+                self._toss(blocks, odds)
+                return np.zeros(len(sums), dtype=np.bool_)
             return np.equal(self._cells(blocks, odds), 1, dtype=np.bool_)
 
         return self._inner.decide(weights, scripted)
@@ -205,28 +272,66 @@ class Scripted:
 
     def _cells(self, blocks: Blocks, odds: Floats) -> Integers:
         """Return the cell of each item on its pair's branch."""
-        pairs, items = np.divmod(blocks[:, 0].astype(np.int64), self._width)
-        rows = zip(pairs.tolist(), items.tolist(), odds.tolist(), strict=True)
-        trees = self._trees
-        return np.array([trees[pair].cell(item, all_) for pair, item, all_ in rows], dtype=np.int64)
+        found = np.zeros(len(blocks), dtype=np.int64)
+        for row, tree, item, faces in self._rows(blocks, odds):
+            found[row] = tree.cell(item, faces)
+        return found
+
+    def _toss(self, blocks: Blocks, odds: Floats) -> None:
+        """Note the chances of no and yes of each item in its pair's tree."""
+        for _, tree, item, (no, yes) in self._rows(blocks, odds):
+            tree.coin(item, yes, no)
+
+    def _rows(self, blocks: Blocks, odds: Floats) -> Iterator[tuple[int, Tree, int, list[float]]]:
+        """Return the row, the tree, the number and the odds of each item.
+
+        An engine's tables may have places without an item, which come as number 0.
+        """
+        numbers = blocks[:, 0].astype(np.int64)
+        rows = np.flatnonzero(numbers)
+        pairs, items = np.divmod(numbers[rows], self._width)
+        trees = map(self._trees.__getitem__, (pairs - 1).tolist())
+        return zip(rows.tolist(), trees, items.tolist(), odds[rows].tolist(), strict=True)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
 
-def leaves_per_item(plan: Plan) -> int:
-    """Return how many branches the verdicts on one item have."""
-    if not _has_cells(plan):
-        return len(plan.rounds) + 1
-    return 2 + 2 * (len(plan.rounds[-1].spread.edges) + 1)
+def branches_per_item(plan: Plan) -> int:
+    """Return how many branches the verdicts on one item have, before the last round."""
+    if not has_cells(plan):
+        return len(plan.rounds)
+    return len(plan.rounds[-1].spread.edges) + 3
 
 
-def can_skip(plan: Plan, pair: Neighbours) -> bool:
-    """Whether one branch is enough: the other neighbour is empty, and nothing is a single leaf."""
-    return not pair.others and not _has_cells(plan)
+def runs_needed(plan: Plan, pair: Neighbours) -> int:
+    """Return how often the engine has to run, at most, to go through a pair's tree."""
+    if not pair.others and not has_cells(plan):
+        return 1  # there is one way to release nothing
+    return int(branches_per_item(plan) ** (pair.items - _items_fixed(plan, pair)))
 
 
-def _has_cells(plan: Plan) -> bool:
+def copies_needed(plan: Plan, pair: Neighbours) -> int:
+    """Return how many copies of a pair share its branches."""
+    return int(branches_per_item(plan) ** _items_fixed(plan, pair))
+
+
+def fixed_cells(plan: Plan, pair: Neighbours) -> list[dict[int, int]]:
+    """Return for each copy of a pair which items lie in which cells."""
+    fixed = range(_items_fixed(plan, pair))
+    every = product(range(branches_per_item(plan)), repeat=len(fixed))
+    return [dict(zip(fixed, cells, strict=True)) for cells in every]
+
+
+def _items_fixed(plan: Plan, pair: Neighbours) -> int:
+    """Return of how many items the cells are fixed: none where bounding tells copies apart."""
+    sets = map(set, (*pair.others, pair.extra))
+    if not has_cells(plan) or max(map(len, sets)) > plan.max_items:
+        return 0
+    return max(0, pair.items - _BY_RUNS)
+
+
+def has_cells(plan: Plan) -> bool:
     """Whether the second of two rounds is told cells of the first's noisy weights."""
     return len(plan.rounds) > 1 and hasattr(plan.rounds[-1], "spread")
 
@@ -235,9 +340,11 @@ def distributions(
     plan: Plan, engine: Engine, pairs: Sequence[Neighbours], *, extra: bool, seed: int, coins: Coins
 ) -> list[dict[tuple[int, ...], float]]:
     """Return the distribution of the release for each pair, with or without the extra user."""
-    worlds = Worlds.of(pairs)
+    copies = [(n, cells) for n, pair in enumerate(pairs) for cells in fixed_cells(plan, pair)]
+    worlds = Worlds.of([pairs[n] for n, _ in copies], first=1)
     table = worlds.table(extra=extra)
-    trees = [Tree(alone=can_skip(plan, pair)) for pair in pairs]
+    found: list[Found] = [defaultdict(list) for _ in pairs]
+    trees = [Tree(alone=not pairs[n].others, fixed=cells, found=found[n]) for n, cells in copies]
     while not all(tree.done for tree in trees):
         source = open_source(table, user="u", item="i", nulls="error")
         loaded = engine.load(source, plan.bounds, Key.for_tests(seed), Progress(show=False))
@@ -249,4 +356,5 @@ def distributions(
                 step.run(scripted, coins.dial)
         for tree in trees:
             tree.end()
-    return [tree.distribution for tree in trees]
+    of_pairs = {n: tree for (n, _), tree in zip(copies, trees, strict=True)}
+    return [tree.distribution for tree in of_pairs.values()]

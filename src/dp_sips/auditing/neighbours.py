@@ -138,27 +138,34 @@ def _mixed(half: int) -> Iterator[Neighbours]:
 
 
 def _displaced(sizes: list[int]) -> Iterator[Neighbours]:
-    """Others prefer item 0, of which they have two rows, and move on to item 1 when it is full."""
+    """Others prefer item 0, of which they have two rows, and move on to 1 or 2 when it is full."""
     for size in sizes:
         yield Neighbours(((0, 0, 1),) * size, (0,))
-        yield Neighbours(((0, 0, 1),) * (size - 1) + ((0,),), (0,))
+        yield Neighbours(((0, 0, 1, 2),) * (size - 1) + ((0,),), (0,))
 
 
-def hypergraphs(plan: Plan, count: int, items: int, seed: int) -> Iterator[Neighbours]:
-    """Draw users with random sets, in numbers around those that items need."""
+def hypergraphs(
+    plan: Plan, count: int, items: int, seed: int, *, bounded: bool = False
+) -> Iterator[Neighbours]:
+    """Draw users with random sets, in numbers around those that items need.
+
+    Of up to that many items, and with sets of any size; or, `bounded`, of that many items, and with
+    sets of at most Δ0.
+    """
     random = np.random.default_rng(seed)
     usual = users_for(plan, 0.5, min(2, plan.max_items))
     for _ in range(count):
-        size = int(random.integers(1, items + 1))
+        size = int(random.integers(items if bounded else 1, items + 1))
         popularity = random.dirichlet(np.ones(size))
         others = int(random.integers(0, max(2, round(usual * size * random.uniform(0.1, 1.2)))))
-        users = [_draw(random, popularity) for _ in range(others + 1)]
+        most = min(size, plan.max_items) if bounded else size
+        users = [_draw(random, popularity, most) for _ in range(others + 1)]
         yield Neighbours(tuple(users[1:]), users[0])
 
 
-def _draw(random: np.random.Generator, popularity: Floats) -> Rows:
+def _draw(random: np.random.Generator, popularity: Floats, most: int) -> Rows:
     """Draw a user's set, and now and then a row twice."""
-    wanted = int(random.integers(1, len(popularity) + 1))
+    wanted = int(random.integers(1, most + 1))
     chances = 0.9 * popularity + 0.1 / len(popularity)
     chosen = random.choice(len(popularity), wanted, replace=False, p=chances / chances.sum())
     rows = [int(item) for item in chosen]

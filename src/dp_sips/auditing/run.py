@@ -12,13 +12,15 @@ from dp_sips.auditing.divergence import Distribution, true_delta
 from dp_sips.auditing.enumeration import (
     Coins,
     NoTreeError,
-    can_skip,
+    branches_per_item,
+    copies_needed,
     distributions,
-    leaves_per_item,
+    has_cells,
+    runs_needed,
 )
 from dp_sips.auditing.integration import can_integrate, chance
 from dp_sips.auditing.looking import LOOKS, look_rows
-from dp_sips.auditing.neighbours import Family, families, hypergraphs, users_for
+from dp_sips.auditing.neighbours import Family, Neighbours, families, hypergraphs, users_for
 from dp_sips.auditing.rows import EXACT, SAMPLED, Audit, Row, worst
 from dp_sips.auditing.sampling import Runner, shown
 from dp_sips.auditing.statistics import FALSE_ALARM
@@ -45,6 +47,12 @@ _LOUD: Final = 0.05
 
 _FEW: Final = 3
 
+_MOST_ITEMS: Final = 4
+"""Random sets are of this many items, at most."""
+
+_FEWEST: Final = 8
+"""Of neighbours whose trees are large, this many are drawn at least."""
+
 _SLOWER: Final = {"ReferenceEngine": 10}
 """How many times slower than the others an engine is."""
 
@@ -59,13 +67,15 @@ class Effort:
         members: How many neighbours of each family are run by black box.
         thorough: Whether to enumerate for each Δ0 up to 2, and to run black boxes with δ as asked,
             too, where little can show.
-        leaves: How many branches the trees of verdicts may have.
+        runs: How often the engine runs, at most, to go through a tree of verdicts.
+        copies: How many copies of a pair share its branches, at most.
     """
 
     rows: int
     drawn: int
     members: int
-    leaves: int
+    runs: int
+    copies: int
     thorough: bool
 
     def on(self, engine: Engine) -> "Effort":
@@ -74,8 +84,8 @@ class Effort:
         return replace(self, rows=self.rows // slower, drawn=self.drawn // min(slower, 4))
 
 
-FULL: Final = Effort(rows=400_000, drawn=1500, members=4, leaves=150, thorough=True)
-QUICK: Final = Effort(rows=40_000, drawn=60, members=1, leaves=150, thorough=False)
+FULL: Final = Effort(rows=400_000, drawn=1500, members=4, runs=150, copies=49, thorough=True)
+QUICK: Final = Effort(rows=40_000, drawn=60, members=1, runs=80, copies=7, thorough=False)
 
 
 def audit(
@@ -211,13 +221,13 @@ def _exact(plan: Plan, engine: Engine, effort: Effort, alpha: float) -> list[Row
 
 
 def _enumerated(plan: Plan, engine: Engine, effort: Effort) -> Iterator[Row]:
-    branches = leaves_per_item(plan)
-    most = max(1, int(math.log(effort.leaves) / math.log(branches)))
-    count = effort.drawn // max(1, branches // 4)
-    drawn = hypergraphs(plan, count, min(most, 4), seed=plan.max_items)
-    every = (*families(plan), Family("random sets", tuple(drawn)))
+    every = (*families(plan), Family("random sets", tuple(_drawn(plan, effort))))
     few = {
-        family.name: [n for n in family.members if n.items <= most or can_skip(plan, n)]
+        family.name: [
+            pair
+            for pair in family.members
+            if runs_needed(plan, pair) <= effort.runs and copies_needed(plan, pair) <= effort.copies
+        ]
         for family in every
     }
     # All families in one data set: as many runs as the largest tree has branches.
@@ -230,6 +240,21 @@ def _enumerated(plan: Plan, engine: Engine, effort: Effort) -> Iterator[Row]:
         one, other = (list(islice(side, len(members))) for side in sides)
         if members:
             yield _enumerated_family(plan, engine, name, (one, other))
+
+
+def _drawn(plan: Plan, effort: Effort) -> Iterator[Neighbours]:
+    """Draw random sets; where cells make large trees, those of more items from sets up to Δ0."""
+    branches = max(2, branches_per_item(plan))
+    most = max(1, int(math.log(effort.runs) / math.log(branches)))
+    count = effort.drawn // max(1, branches // 2)
+    yield from hypergraphs(plan, count, min(most, _MOST_ITEMS), seed=plan.max_items)
+    if not has_cells(plan) or plan.max_items == 1:
+        return
+    for items in range(most + 1, _MOST_ITEMS + 1):
+        copies = branches ** (items - most)
+        if copies <= effort.copies:
+            count = max(_FEWEST, effort.drawn // (2 * copies))
+            yield from hypergraphs(plan, count, items, plan.max_items, bounded=True)
 
 
 def _enumerated_family(

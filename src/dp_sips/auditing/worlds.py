@@ -31,15 +31,18 @@ class Worlds:
     Attributes:
         pairs: The neighbours, one after the other.
         width: How many numbers are set aside for the items, and for the users, of each.
+        first: How often the width is left out before the first.
     """
 
     pairs: Sequence[Neighbours]
     width: int
+    first: int = 0
 
     @classmethod
-    def of(cls, pairs: Sequence[Neighbours]) -> "Worlds":
+    def of(cls, pairs: Sequence[Neighbours], first: int = 0) -> "Worlds":
         """Lay out pairs of neighbours."""
-        return cls(pairs, max(max(pair.items, len(pair.others) + 1) for pair in _distinct(pairs)))
+        width = max(max(pair.items, len(pair.others) + 1) for pair in _distinct(pairs))
+        return cls(pairs, width, first)
 
     def table(self, *, extra: bool) -> Any:
         """Return users u and items i: with the additional user of each pair, or without.
@@ -50,12 +53,12 @@ class Worlds:
         rows = [blocks[id(pair)] for pair in self.pairs]
         sizes = np.array([block.shape[1] for block in rows], dtype=np.int64)
         joined = np.concatenate([np.zeros((2, 0), dtype=np.int64), *rows], axis=1)
-        joined += np.repeat(np.arange(len(sizes)) * self.width, sizes)
+        joined += np.repeat((np.arange(len(sizes)) + self.first) * self.width, sizes)
         return pa.table({"u": pa.array(joined[0]), "i": pa.array(joined[1])})
 
     def outcomes(self, released: Integers) -> Integers:
         """Return the outcome of each pair, as a number: which items were released of it."""
-        pair, item = np.divmod(released, self.width)
+        pair, item = np.divmod(released - self.first * self.width, self.width)
         shown = item < SHOWN
         masks = np.zeros(len(self.pairs), dtype=np.int64)
         np.add.at(masks, pair[shown], np.int64(1) << item[shown])

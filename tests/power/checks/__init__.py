@@ -6,10 +6,10 @@ the product with one slip each.
 
 from collections.abc import Callable
 
-from tests.power.checks import engines, formulas, keys, neighbours, outputs, verdicts
+from tests.power.checks import engines, formulas, keys, neighbours, outputs, releases, verdicts
 
 CHECKS: dict[str, Callable[[], None]] = {
     name.replace("_", " "): check
-    for part in (formulas, verdicts, engines, neighbours, keys, outputs)
+    for part in (formulas, verdicts, engines, neighbours, keys, outputs, releases)
     for name, check in part.EVERY.items()
 }
