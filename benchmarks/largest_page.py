@@ -139,7 +139,8 @@ def plot(runs: Sequence[Run], names: Mapping[str, str] = MappingProxyType({})) -
     lines, labels = all_axes[0].get_legend_handles_labels()
     named = [names.get(label, label) for label in labels]
     figure.legend(lines, named, loc="outside lower center", ncols=len(named))
-    all_axes[-1].annotate("open: the paper's", (0.02, 0.95), xycoords="axes fraction", va="top")
+    place = {"xycoords": "axes fraction", "ha": "right"}
+    all_axes[-1].annotate("open: the paper's", (0.98, 0.04), **place)
     return figure
 
 

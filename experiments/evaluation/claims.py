@@ -386,7 +386,8 @@ CLAIMS: Final = (
         "The runtimes of DPSU and GW remain approximately the same as nodes are added.",
         "",
         lambda _: unmeasured(
-            "users take turns in them, and the Spark engine refuses them: a run has no nodes to add"
+            "users take turns in them, and the Spark engine refuses them: there is no run on a "
+            "cluster to which nodes could be added"
         ),
     ),
     Claim(

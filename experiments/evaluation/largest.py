@@ -31,6 +31,7 @@ def measure(users: Iterable[int], out: Path) -> None:
             shutil.copy(kept, folder)
         command = [sys.executable, _SCRIPT, "--out", folder, "--resume", "--users", *users]
         ended = subprocess.run(list(map(str, command)), check=False)
-        shutil.copy(Path(folder) / "largest.csv", kept)
+        if (done := Path(folder) / "largest.csv").exists():
+            shutil.copy(done, kept)
     if ended.returncode:
         raise ChildProcessError(f"benchmarks/largest.py ended with {ended.returncode}: see above")
