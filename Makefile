@@ -10,14 +10,20 @@ SOURCES := pyproject.toml setup.py constraints.txt $(shell find src -name '*.p[y
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint bench docs paper hand-on clean
+.PHONY: demo test test-spark test-rest lint bench docs paper hand-on clean
 
 demo: $(CORE)
 	$(BIN)/dp-sips demo
 
-test: $(STAMP) lint
-	$(BIN)/pytest --ignore tests/spark
+# Side by side: each waits for something else most of the time. Each is heard when it has ended.
+test: $(STAMP)
+	$(MAKE) --jobs=3 --output-sync=target lint test-spark test-rest
+
+test-spark: $(STAMP)
 	$(BIN)/pytest -n0 tests/spark  # a session on a cluster of its own
+
+test-rest: $(STAMP)
+	$(BIN)/pytest --ignore tests/spark
 
 lint: $(STAMP)
 	$(BIN)/ruff check

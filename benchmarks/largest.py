@@ -8,6 +8,7 @@ each mechanism selects from it in a process of its own with the paper's budget (
 Δ0 = 100, three rounds at r = 1/3; `auto` with the (ε, δ) that this implies). DIR gets largest.csv
 after every run, and largest.md and largest.svg made of it; with --resume, runs that are in
 largest.csv are not done again. 80 million users take 18 GB, and what the engine spills besides.
+With --keep, data is kept there, and found there the next time.
 """
 
 import argparse
@@ -60,6 +61,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--mechanisms", nargs="+", default=[*PAPER, "auto"])
     parser.add_argument("--folder", type=Path, help="for data and spilled files; temporary")
     parser.add_argument("--memory-limit", type=float, metavar="GB", help="the engine's own default")
+    parser.add_argument("--keep", type=Path, help="folder of data that is to stay")
     parser.add_argument("--resume", action="store_true", help="keep the runs of largest.csv")
     return parser.parse_args()
 
@@ -73,8 +75,9 @@ def _measured(users: int, mechanisms: list[str], options: argparse.Namespace) ->
             room["spill_folder"] = place
         if options.memory_limit:
             room["memory_limit"] = int(options.memory_limit * 1e9)
-        data = Path(place) / "data"
-        yield _run(users, GENERATE, data, partial(_generating, str(data), users))
+        data = (options.keep or Path(place)) / f"users-{users}"
+        if not data.exists():
+            yield _run(users, GENERATE, data, partial(_generating, str(data), users))
         for name in mechanisms:
             try:
                 yield _run(users, name, data, partial(_selecting, str(data), name, room))
@@ -112,7 +115,7 @@ def _run(users: int, name: str, data: Path, call: Callable[[], Callable[[], Any]
 
 def _generating(folder: str, users: int) -> Callable[[], tuple[int, int]]:
     def generate() -> tuple[int, int]:
-        Path(folder).mkdir()
+        Path(folder).mkdir(parents=True)
         write_synthetic_files(
             Path(folder), users, 0, -(-users // _A_FILE), None, progress=Progress()
         )

@@ -1,7 +1,6 @@
 """Time and peak memory of one call, each in a fresh process, so that no run helps the next."""
 
 import multiprocessing
-import resource
 import statistics
 import time
 from collections.abc import Callable, Mapping
@@ -9,6 +8,8 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final
+
+from watching import memory
 
 from dp_sips.progress import Progress
 from dp_sips.synthetic import write_synthetic
@@ -88,5 +89,5 @@ def _work(
     start, cpu_start = time.perf_counter(), time.process_time()
     result = ready()
     seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu_start
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    sender.send(Measured(seconds, cpu_seconds, peak, result))
+    # Not ru_maxrss, which counts what the parent held when it started this process.
+    sender.send(Measured(seconds, cpu_seconds, memory("VmHWM") / 1e6, result))

@@ -80,7 +80,7 @@ Public: everything here. No function in this file sees data.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from typing import Final
@@ -245,21 +245,25 @@ class JointBound:
         left = rest / (rest + own) if rest else np.zeros_like(own)
         return np.asarray(np.minimum(1.0, self.schedule.fractions @ left))
 
-    def release(self, rho: float, thresholds: Floats) -> Floats:
-        """Return the largest D(t) of each block of t."""
-        return np.asarray(self._releases(rho, thresholds).sum(axis=1))
+    def release(
+        self, rho: float, thresholds: Floats, blocks: slice | Sequence[int] = slice(None)
+    ) -> Floats:
+        """Return the largest D(t) of each block of t, or of some of them."""
+        return np.asarray(self._releases(rho, thresholds, blocks).sum(axis=1))
 
     def release_by_round(self, rho: float, thresholds: Floats) -> list[float]:
         """Return what each round adds to D(t), at the t where D is largest."""
-        parts = self._releases(rho, thresholds)
+        parts = self._releases(rho, thresholds, slice(None))
         return [float(part) for part in parts[int(parts.sum(axis=1).argmax())]]
 
-    def _releases(self, rho: float, thresholds: Floats) -> Floats:
-        """Return the parts of D(t) for each block of t (rows) and round (columns)."""
+    def _releases(self, rho: float, thresholds: Floats, blocks: slice | Sequence[int]) -> Floats:
+        """Return the parts of D(t) for blocks of t (rows) and each round (columns)."""
         # An average of rounded noise may be half a step too high.
         exact = (thresholds - _HALF_STEP)[:, None]
-        tails = _convex_tail((exact - self._shared) / self.schedule.deviations(rho)[:, None])
-        return np.asarray((tails @ self._cells)[self._place] * self._ends[:, None] * _UPWARDS)
+        places, back = np.unique(self._place[blocks], return_inverse=True)
+        deviations = self.schedule.deviations(rho)[:, None]
+        tails = _convex_tail((exact - self._shared[places]) / deviations)
+        return np.asarray((tails @ self._cells)[back] * self._ends[blocks, None] * _UPWARDS)
 
     def noise(self, epsilon: float, rho: float, more: float = 0.0) -> Floats:
         """Return G(t) at the start of each block of t: the most in the block, as G decreases.
@@ -323,9 +327,9 @@ def calibrate_evidence(
             continue
         excess = _excess(rho, delta, noise, bound)
         # Thresholds as low as the best so far would spend too much: no need to search.
-        if best is not None and excess(schedule.quantile(rho, float(best[1][-1]))) > 0:
+        if best is not None and excess(schedule.quantile(rho, float(best[1][-1])), _ALL).max() > 0:
             continue
-        thresholds = schedule.thresholds(rho, _least(excess))
+        thresholds = schedule.thresholds(rho, _least_quantile(excess))
         if best is None or thresholds[-1] <= best[1][-1]:
             best = rho, thresholds
     assert best is not None
@@ -343,22 +347,50 @@ def calibrate_evidence_rho(rho: float, delta: float, schedule: Schedule, max_ite
     """Return the lowest thresholds that are δ-approximate ρ-zCDP."""
     bound = joint_bound(schedule, max_items)
     excess = _excess(rho, delta, np.zeros(len(bound.starts)), bound)
-    return schedule.thresholds(rho, _least(excess))
+    return schedule.thresholds(rho, _least_quantile(excess))
 
 
-def _excess(rho: float, delta: float, noise: Floats, bound: JointBound) -> Callable[[float], float]:
-    """Return by how much D(t) + noise(t) is above δ, at its worst t, for each last quantile.
+Excess = Callable[[float, slice | Sequence[int]], Floats]
+"""By how much D(t) + noise(t) is above δ in some blocks of t, for a last quantile."""
 
-    Guarantee: not above 0 where D(t) + noise(t) ≤ δ for all t, and falling.
+
+def _excess(rho: float, delta: float, noise: Floats, bound: JointBound) -> Excess:
+    """Return the excess for this noise.
+
+    Guarantee: not above 0 where D(t) + noise(t) ≤ δ for all t of a block, and falling.
     """
     left = (delta - noise) / _UPWARDS
 
-    def excess(quantile: float) -> float:
-        """Return the logarithm of the largest D(t) in units of what may be spent on it."""
-        used = bound.release(rho, bound.schedule.thresholds(rho, quantile)) / left
-        return math.log(max(float(used.max()), 1e-300))
+    def excess(quantile: float, blocks: slice | Sequence[int]) -> Floats:
+        """Return the logarithms of the largest D(t) in units of what may be spent on it."""
+        thresholds = bound.schedule.thresholds(rho, quantile)
+        used = bound.release(rho, thresholds, blocks) / left[blocks]
+        return np.asarray(np.log(np.maximum(used, 1e-300)))
 
     return excess
+
+
+def _least_quantile(excess: Excess) -> float:
+    """Return about the least quantile at which no block of t has an excess above 0.
+
+    The search looks at the blocks alone that are worst somewhere, as they are very few. Where
+    another turns out to be worse at what was found, it is added to them.
+    """
+    worst = sorted({int(excess(quantile, _ALL).argmax()) for quantile in _ANYWHERE})
+    while True:
+        found = _least(lambda quantile: float(excess(quantile, worst).max()))
+        whole = excess(found, _ALL)
+        most = int(whole.argmax())
+        if whole[most] <= 0:
+            return found
+        if most in worst:  # above 0 by no more than the rounding of another order of summation
+            return _least(lambda quantile: float(excess(quantile, _ALL).max()))
+        worst.append(most)
+
+
+_ALL: Final = slice(None)
+_ANYWHERE: Final = (0.0, 4.0, 6.0)
+"""Quantiles from one end to the other of where the least one lies, for all but odd budgets."""
 
 
 def _least(excess: Callable[[float], float]) -> float:

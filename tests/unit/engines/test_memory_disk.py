@@ -112,12 +112,21 @@ class TestLimit:
 
     def test_is_due_beyond_the_limit_or_what_is_left(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(spilling, "memory_left", lambda: 50)
-        spill = Spill(100, Disk(Path()))
-        assert [spill.is_due(60, 40), spill.is_due(60, 41), spill.is_due(0, 51)] == [
-            False,
-            True,
-            True,
-        ]
+        due = [Spill(100, Disk(Path())).is_due(*at) for at in ((60, 40), (60, 41), (0, 51))]
+        assert due == [False, True, True]
+
+    def test_the_system_is_asked_again_as_needs_change(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        asked: list[int] = []
+        monkeypatch.setattr(spilling, "memory_left", lambda: asked.append(1) or 50)
+        spill, much = Spill(1 << 40, Disk(Path())), 1 << 30
+        assert not spill.is_due(0, 50)
+        assert not spill.is_due(1 << 20, 51)
+        assert len(asked) == 1
+        assert spill.is_due(much, 51)
+        assert spill.is_due(0, 51)  # a new run begins with little
+        assert len(asked) == 3
 
     @pytest.mark.parametrize("limit", [0, -1, 1.5, True, "8", "GB", "8 GBs", "-1 GB", "0 GB", ""])
     def test_bad_limits(self, limit: Any) -> None:

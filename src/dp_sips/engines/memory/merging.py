@@ -230,7 +230,8 @@ class _Part:
         """Write the keys, and where their values are; return how many numbers there are."""
         size = self.table.size()
         keys.append(self.table.words(slice(size)))
-        used.append(self.table.used(slice(size)))
+        for piece in pieces(size):
+            used.append(self.table.used(piece))
         places.append(self.origins.by_number(size))
         return size
 

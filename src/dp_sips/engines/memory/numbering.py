@@ -123,7 +123,7 @@ class Table:
 
     def used(self, numbers: slice) -> Bools:
         """Return which of the numbers were given."""
-        shards, before = self.places(np.arange(self.size())[numbers])
+        shards, before = self.places(np.arange(*numbers.indices(self.size())))
         return np.asarray(before < np.array([shard.count for shard in self._shards])[shards])
 
     def places(self, numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Self
 
 import pyarrow as pa
@@ -18,14 +18,17 @@ _ROW_BYTES: Final = 1 << 10
 """Bytes of the limit for each row that is read at a time."""
 _ELSE: Final = 4 << 30
 """The limit where the system does not say how much memory there is."""
+_LOOK_EVERY: Final = 1 << 26
+"""Bytes by which needs change until the system is asked again what it has: that takes a while."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Spill:
     """The limit, in bytes of memory, and the disk for what is beyond."""
 
     limit: int
     disk: Disk
+    _seen: int = field(default=-_LOOK_EVERY, init=False)
 
     @classmethod
     def of(cls, limit: int | str | None, folder: str | os.PathLike[str] | None) -> Self:
@@ -40,5 +43,9 @@ class Spill:
 
     def is_due(self, held: int, needed: int) -> bool:
         """Whether to write what is held to disk, as going on needs more bytes than there are."""
+        whole = held + needed
+        if whole > self.limit or abs(whole - self._seen) < _LOOK_EVERY:
+            return whole > self.limit
+        self._seen = whole
         left = memory_left()
-        return held + needed > self.limit or (left is not None and needed > left)
+        return left is not None and needed > left
