@@ -16,9 +16,12 @@ def ours_on_frame(path: str, mechanism: str, kind: str) -> Callable[[], int]:
 
 
 def _selecting(data: Any, mechanism: str, **options: Any) -> Callable[[], int]:
-    import scipy.special  # noqa: F401 (imported beforehand, as DuckDB is)
+    # Imported beforehand, as DuckDB is.
+    import scipy.special  # noqa: F401
+    from cryptography.hazmat.primitives import ciphers  # noqa: F401
 
     import dp_sips
+    import dp_sips.engines.memory
 
     # The paper's main setting; the look of `auto` needs it as epsilon, and so does `gw`.
     settings: dict[str, Any] = {"epsilon": 1.765, "delta": 4.96e-5}

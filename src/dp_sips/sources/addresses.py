@@ -4,7 +4,6 @@ import os
 import re
 from typing import Final
 from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 from dp_sips.errors import InputError
 from dp_sips.sources.path_columns import without_values
@@ -27,7 +26,11 @@ def is_remote(place: str | os.PathLike[str]) -> bool:
 
 def local_path(place: str) -> str:
     """Return the path of a file:// address; of any other place, the place itself."""
-    return url2pathname(urlsplit(place).path) if place.startswith(_LOCAL) else place
+    if not place.startswith(_LOCAL):
+        return place
+    from urllib.request import url2pathname  # brings all of HTTP
+
+    return url2pathname(urlsplit(place).path)
 
 
 def split_address(address: str) -> tuple[str, str, str, str]:

@@ -33,6 +33,7 @@ def keep_new(
 def add_sizes(
     users: NDArray[uint32], lengths: NDArray[uint32], sizes: NDArray[uint64], latest: int
 ) -> bool: ...
+def owners(users: NDArray[uint32], lengths: NDArray[uint32], each: NDArray[uint32]) -> None: ...
 def regroup(
     items: NDArray[uint32],
     users: NDArray[uint32],

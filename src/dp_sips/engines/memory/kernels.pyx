@@ -235,6 +235,17 @@ def add_sizes(
     return rising
 
 
+def owners(const uint32_t[::1] users, const uint32_t[::1] lengths, uint32_t[::1] each):
+    """Write each run's user to `each`, once for every pair of the run."""
+    cdef Py_ssize_t j, at = 0
+    cdef uint32_t i
+    with nogil:
+        for j in range(users.shape[0]):
+            for i in range(lengths[j]):
+                each[at + i] = users[j]
+            at += lengths[j]
+
+
 def regroup(
     const uint32_t[::1] items, const uint32_t[::1] users, const uint32_t[::1] lengths,
     uint64_t[::1] places, uint32_t[::1] grouped, uint32_t first, uint32_t stop,

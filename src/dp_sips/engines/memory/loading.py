@@ -224,8 +224,10 @@ class _Repeats:
         self._scattered |= not kernels.add_sizes(users, lengths, self._sizes, self._latest)
         self._latest = int(users[-1])
         self._user_count = max(self._user_count, int(users.max()) + 1)
-        if lengths.sum() < 2 * len(users):
-            users, lengths = np.repeat(users, lengths), _NONE
+        if (pairs := int(lengths.sum())) < 2 * len(users):
+            each = np.empty(pairs, dtype=np.uint32)
+            kernels.owners(users, lengths, each)
+            users, lengths = each, _NONE
         self._owners.append((users, lengths))
         self._owned += users.nbytes + lengths.nbytes
 
