@@ -23,9 +23,9 @@ def _selecting(data: Any, mechanism: str, **options: Any) -> Callable[[], int]:
     import dp_sips
     import dp_sips.engines.memory
 
-    # The paper's main setting; the look of `auto` needs it as epsilon.
+    # The paper's main setting; the look of `auto` needs it as epsilon, and so does `gw`.
     settings: dict[str, Any] = {"epsilon": 1.765, "delta": 4.96e-5}
-    if mechanism != "auto":
+    if mechanism not in {"auto", "gw"}:
         settings = {"rho": 0.1, "delta": 1e-5, "max_items": 100}
     settings |= options
     select: Any = partial(dp_sips.select_partitions, user="user", item="item", progress=False)

@@ -1,9 +1,10 @@
 """Runs on growing data: as CSV, as a table beside the paper's numbers, and as a figure."""
 
 import csv
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from matplotlib import rc_context
@@ -18,8 +19,10 @@ GENERATE: Final = "generate"
 _LINES: Final = {
     "weighted-gaussian": ("#767676", "v"),
     "sips": ("#0072B2", "^"),
+    "dpsu": ("#E69F00", "s"),
+    "gw": ("#CC79A7", "D"),
     "auto": ("#D55E00", "o"),
-    GENERATE: ("#009E73", "s"),
+    GENERATE: ("#009E73", "P"),
 }
 _OTHER: Final = ("#000000", "x")
 _STYLE: Final = {
@@ -112,27 +115,33 @@ def _line(run: Run) -> str:
 
 
 def draw(path: Path, runs: Sequence[Run]) -> None:
-    """Draw time, memory and items against users, all on logarithmic axes."""
+    """Draw the figure as a file."""
+    with rc_context(_STYLE):
+        plot(runs).savefig(path, metadata={"Date": None, "Creator": None})
+
+
+def plot(runs: Sequence[Run], names: Mapping[str, str] = MappingProxyType({})) -> Figure:
+    """Plot time, memory and items against users, all on logarithmic axes; `names` are labels."""
     panels: dict[str, Callable[[Run], float]] = {
         "seconds": lambda run: run.seconds,
         "GB of memory (open, dashed: of disk)": lambda run: run.peak_memory / 1e9,
         "items released": lambda run: run.released,
     }
-    with rc_context(_STYLE):
-        figure = Figure(figsize=(9.6, 3.4), layout="constrained")
-        all_axes = figure.subplots(1, len(panels), sharex=True)
-        for axes, (title, value) in zip(all_axes, panels.items(), strict=True):
-            _panel(axes, runs, value)
-            axes.set(title=title, xlabel="users", xscale="log", yscale="log")
-        _panel(all_axes[1], runs, lambda run: run.spilled / 1e9, linestyle="--", fillstyle="none")
-        for name, items in PAPER.items():
-            colour, marker = _LINES[name]
-            all_axes[-1].plot(
-                PAPER_USERS, items, marker, color=colour, fillstyle="none", markersize=10
-            )
-        figure.legend(*all_axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
-        all_axes[-1].annotate("open: the paper's", (0.02, 0.95), xycoords="axes fraction", va="top")
-        figure.savefig(path, metadata={"Date": None, "Creator": None})
+    figure = Figure(figsize=(9.6, 3.4), layout="constrained")
+    all_axes = figure.subplots(1, len(panels), sharex=True)
+    for axes, (title, value) in zip(all_axes, panels.items(), strict=True):
+        _panel(axes, runs, value)
+        axes.set(title=title, xlabel="users", xscale="log", yscale="log")
+    _panel(all_axes[1], runs, lambda run: run.spilled / 1e9, linestyle="--", fillstyle="none")
+    for name, items in PAPER.items():
+        colour, marker = _LINES[name]
+        all_axes[-1].plot(PAPER_USERS, items, marker, color=colour, fillstyle="none", markersize=10)
+    lines, labels = all_axes[0].get_legend_handles_labels()
+    named = [names.get(label, label) for label in labels]
+    figure.legend(lines, named, loc="outside lower center", ncols=len(named))
+    place = {"xycoords": "axes fraction", "ha": "right"}
+    all_axes[-1].annotate("open: the paper's", (0.98, 0.04), **place)
+    return figure
 
 
 def _panel(axes: Any, runs: Sequence[Run], value: Callable[[Run], float], **style: str) -> None:

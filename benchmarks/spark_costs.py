@@ -6,16 +6,15 @@ Bytes of a pair and of a sum are fitted to all sizes but the last, and then pred
 """
 
 import argparse
-import json
 import tempfile
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (as all of Spark's users call it)
 from spark_cluster import cluster
+from spark_events import EventLog, Stage
 
 from dp_sips.engines.spark import SparkEngine
 from dp_sips.engines.spark.wire import payloads_of, unpack
@@ -27,15 +26,6 @@ from dp_sips.synthetic import write_synthetic
 
 
 @dataclass(frozen=True)
-class Exchange:
-    """One exchange: what its stage wrote, and in how many tasks."""
-
-    records: int
-    size: int
-    tasks: int
-
-
-@dataclass(frozen=True)
 class Run:
     """What a run has, and what its first two exchanges moved."""
 
@@ -43,8 +33,8 @@ class Run:
     pairs: int
     items: int
     sums: int
-    by_user: Exchange
-    by_item: Exchange
+    by_user: Stage
+    by_item: Stage
 
 
 def main() -> None:
@@ -75,23 +65,18 @@ def _measure(folder: Path, rows: int) -> Run:
         write_synthetic(sink, users=round(rows / 57.7), seed=0, progress=Progress(show=False))
     events = folder / "events"
     events.mkdir()
-    logging = {
-        "spark_eventLog_enabled": "true",
-        "spark_eventLog_dir": events.as_uri(),
-        "spark_eventLog_compress": "false",
-        "spark_eventLog_rolling_enabled": "false",
-    }
+    log = EventLog(events)
     with cluster() as running:
-        spark = running.session(**logging)
+        spark = running.session(**log.settings())
         try:
             frame = spark.read.parquet(str(path)).repartition(8).persist()
             sizes = _sizes(frame)
-            before = len(list(_exchanges(events)))
-            sums = _first_round(frame)
-            found = list(_exchanges(events))[before:]
+            sums: list[int] = []
+            stages = log.during(spark, lambda: sums.append(_first_round(frame)))
         finally:
             spark.stop()
-    return Run(*sizes, sums, *[exchange for exchange in found if exchange.size > 1000])  # noqa: PLR2004
+    by_user, by_item = [stage for stage in stages if stage.is_exchange]
+    return Run(*sizes, sums[0], by_user, by_item)
 
 
 def _first_round(frame: DataFrame) -> int:
@@ -120,23 +105,6 @@ def _show(run: Run) -> None:
         f"| {item.size / run.sums:.1f} |",
         flush=True,
     )
-
-
-def _exchanges(folder: Path) -> Iterator[Exchange]:
-    """Read the stages that wrote to an exchange, in order."""
-    for file in folder.iterdir():
-        for line in file.read_text().splitlines():
-            event = json.loads(line)
-            if event["Event"] == "SparkListenerStageCompleted":
-                stage = event["Stage Info"]
-                counted = {a["Name"]: a["Value"] for a in stage["Accumulables"]}
-                prefix = "internal.metrics.shuffle.write."
-                if counted.get(prefix + "bytesWritten"):
-                    yield Exchange(
-                        int(counted[prefix + "recordsWritten"]),
-                        int(counted[prefix + "bytesWritten"]),
-                        stage["Number of Tasks"],
-                    )
 
 
 if __name__ == "__main__":

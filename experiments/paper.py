@@ -1,10 +1,11 @@
 """Every table and figure of the paper's evaluation, from data to one page.
 
     python experiments/paper.py --data DIR --out docs/paper   # 40 minutes on two cores
-    python experiments/paper.py --quick --out build/paper     # 3 minutes, on generated data alone
+    python experiments/paper.py --quick --out build/paper     # a minute, on generated data alone
 
 Numbers are written as CSV as they come. `--only` measures some experiments again, and `--page`
-none; the page is made again of all that is there.
+none; the page is made again of all that is there. Of `largest`, only runs that its CSV lacks are
+done: without any, they take hours, and 80 GB of disk.
 """
 
 import argparse

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from evaluation import runtimes, yields
+from datasets import synthetic
+
+from evaluation import largest, runtimes, yields
 from evaluation.conversions import conversions
 from evaluation.points import Point, save, save_rows
 from evaluation.scale import Scale
@@ -84,6 +86,21 @@ def _conversions(evaluation: Evaluation) -> None:
     save_rows(evaluation.out / "conversions.csv", list(conversions()))
 
 
+def _exchanges(evaluation: Evaluation) -> None:
+    from evaluation.exchanges import exchanges
+
+    data = synthetic(evaluation.scale.spark_users, evaluation.cache)
+    save_rows(evaluation.out / "exchanges.csv", list(exchanges(data)))
+
+
+def _communication(evaluation: Evaluation) -> None:
+    from evaluation.communication import communication
+
+    data = synthetic(evaluation.scale.spark_users, evaluation.cache)
+    rows = list(communication(data, evaluation.scale.repeats))
+    save_rows(evaluation.out / "communication.csv", rows)
+
+
 EXPERIMENTS: dict[str, Callable[[Evaluation], None]] = {
     "datasets": _datasets,
     "conversions": _conversions,
@@ -103,5 +120,8 @@ EXPERIMENTS: dict[str, Callable[[Evaluation], None]] = {
     "users": _saved("users", "users", lambda e: runtimes.against_users(e.scale, e.cache)),
     "cores": _saved("cores", "cores", lambda e: runtimes.against_cores(e.sources, e.scale)),
     "workers": _saved("workers", "workers", lambda e: runtimes.against_workers(e.scale, e.cache)),
+    "exchanges": _exchanges,
+    "communication": _communication,
+    "largest": lambda e: largest.measure(e.scale.largest, e.out),
 }
 """Every experiment by its name, in the order in which they run."""

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from matplotlib.figure import Figure
 
-from evaluation import drawings, figures, printed, style
+from evaluation import drawings, figures, printed, scaling_page, style
 from evaluation.claims import CLAIMS
 from evaluation.markup import cell, document, figure, folded, heading, number, paragraph, table
 from evaluation.points import Point
@@ -88,6 +88,9 @@ def _body(results: Results) -> Iterator[str]:
     yield from _rounds(results)
     yield from _iterated(results)
     yield from _figures(results, "users", "cores", "workers")
+    yield from scaling_page.largest(results)
+    yield from scaling_page.exchanges(results)
+    yield from scaling_page.communication(results)
     yield from _drawings(results)
     yield from _conversions(results)
     yield from _appendix(results)
@@ -298,6 +301,9 @@ def _conversion(row: dict[str, str]) -> list[str]:
 
 def _appendix(results: Results) -> Iterator[str]:
     run: dict[str, Any] = results.run()["experiments"]
+    if runs := results.runs():  # made by a script of its own, at its own time
+        trouble = run.get("largest", {}).get("trouble", "")
+        run["largest"] = {"seconds": sum(r.seconds for r in runs), "trouble": trouble}
     yield heading(2, "Appendix", "appendix")
     yield paragraph("The numbers, as CSV beside this page, and how long it took to measure them.")
     yield table(

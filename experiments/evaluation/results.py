@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from largest_page import Run, read_runs
 from measuring import Estimate
 
 from evaluation.points import Point, load, load_rows
@@ -18,7 +19,7 @@ class Results:
 
     def points(self, experiment: str, data: str = "", mechanism: str = "") -> list[Point]:
         """Return an experiment's points, if it came to its end; some of them, where named."""
-        if self.run()["experiments"].get(experiment, {"trouble": "never run"})["trouble"]:
+        if self.trouble(experiment):
             return []
         return [
             point
@@ -27,8 +28,17 @@ class Results:
         ]
 
     def rows(self, name: str) -> list[dict[str, str]]:
-        """Return a table that is not made of points."""
-        return load_rows(self.folder / f"{name}.csv")
+        """Return a table that is not made of points, if it was finished."""
+        return [] if self.trouble(name) else load_rows(self.folder / f"{name}.csv")
+
+    def runs(self) -> list[Run]:
+        """Return the runs on the largest data set: as many as there are."""
+        return read_runs(self.folder)
+
+    def trouble(self, experiment: str) -> str:
+        """Return what is wrong with an experiment's numbers; nothing, if it came to its end."""
+        note = self.run()["experiments"].get(experiment, {"trouble": "it never ran"})
+        return str(note["trouble"])
 
     def run(self) -> dict[str, Any]:
         """Return what is known about the run itself."""

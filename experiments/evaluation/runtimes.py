@@ -2,14 +2,12 @@
 
 import multiprocessing
 import os
-import sys
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import datasets
 from measuring import Estimate
@@ -21,7 +19,6 @@ from evaluation.printed import MAIN
 from evaluation.scale import Scale
 from evaluation.sources import Source, choose
 
-SPARK_USERS = 50_000
 _PARALLEL = ("Weighted Gaussian", "SIPS")
 _Name = TypeVar("_Name")
 
@@ -32,7 +29,7 @@ def against_users(scale: Scale, cache: Path) -> Iterator[Point]:
         path = datasets.synthetic(users, cache)
         calls = {name: partial(_run, path, how) for name, how in contenders(MAIN).items()}
         first = users == scale.growth[0]
-        for name, seconds in _contest(calls, scale.repeats, warm_up=first).items():
+        for name, seconds in contest(calls, scale.repeats, warm_up=first).items():
             yield Point("synthetic", name, users, seconds)
 
 
@@ -45,7 +42,7 @@ def against_cores(sources: list[Source], scale: Scale) -> Iterator[Point]:
             for name, how in contenders(MAIN).items()
             for cores, pool in ((1, one), (2, two))
         }
-        for (name, cores), seconds in _contest(calls, 2 * scale.repeats + 1).items():
+        for (name, cores), seconds in contest(calls, 2 * scale.repeats + 1).items():
             yield Point(source.name, name, cores, seconds)
 
 
@@ -68,25 +65,23 @@ def against_workers(scale: Scale, cache: Path) -> Iterator[Point]:
 
     DPSU and GW are not there: users take turns in them, and the Spark engine refuses them.
     """
-    warnings.simplefilter("ignore", FutureWarning)  # pandas' and Spark's, of each other
-    path = datasets.synthetic(SPARK_USERS, cache)
+    path = datasets.synthetic(scale.spark_users, cache)
     for workers in scale.workers:
         for name, seconds in _on_cluster(workers, path, scale.repeats).items():
             yield Point("synthetic", name, workers, seconds)
 
 
 def _on_cluster(workers: int, path: Path, repeats: int) -> dict[str, Estimate]:
-    sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
     from spark_cluster import cluster
+
+    from evaluation.clusters import cached_table, select_on_cluster
 
     with cluster(workers, memory="3g") as running:
         spark = running.session(spark_executor_memory="3g")
         try:
-            table = spark.read.parquet(str(path)).repartition(8).persist()
-            table.count()
-            offered = contenders(MAIN)
-            calls = {n: partial(_run_on_spark, table, offered[n]) for n in _PARALLEL}
-            return _contest(calls, repeats)
+            table, offered = cached_table(spark, path), contenders(MAIN)
+            calls = {n: partial(select_on_cluster, table, offered[n]) for n in _PARALLEL}
+            return contest(calls, repeats)
         finally:
             spark.stop()
 
@@ -96,12 +91,7 @@ def _run(path: Path, how: How, cores: int | None = None) -> None:
     dp_sips.select_partitions(path, user="user", item="item", engine=engine, progress=False, **how)
 
 
-def _run_on_spark(table: Any, how: How) -> None:
-    found = dp_sips.select_partitions(table, user="user", item="item", progress=False, **how)
-    found.items.count()
-
-
-def _contest(
+def contest(
     calls: Mapping[_Name, Callable[[], None]], repeats: int, *, warm_up: bool = True
 ) -> dict[_Name, Estimate]:
     """Time each call `repeats` times, in turns."""

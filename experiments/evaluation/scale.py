@@ -12,7 +12,9 @@ class Scale:
         repeats: Runs of which the median time is taken.
         generated: Users of the generated data set.
         growth: Users of the generated data sets that are timed.
-        workers: Sizes of the Spark clusters that are timed; none, no cluster.
+        largest: Users of the paper's largest data set, as much of it as is tried.
+        spark_users: Users of the generated data set on Spark clusters.
+        workers: Sizes of the Spark clusters that are timed; none, no times.
         files: Whether a folder of data is looked at, too.
     """
 
@@ -20,6 +22,8 @@ class Scale:
     repeats: int
     generated: int
     growth: tuple[int, ...]
+    largest: tuple[int, ...]
+    spark_users: int
     workers: tuple[int, ...]
     files: bool
 
@@ -29,6 +33,8 @@ FULL = Scale(
     repeats=3,
     generated=100_000,
     growth=(125_000, 500_000, 2_000_000),
+    largest=(80_000, 800_000, 8_000_000, 80_000_000),
+    spark_users=50_000,
     workers=(1, 2),
     files=True,
 )
@@ -36,4 +42,13 @@ FULL = Scale(
 
 def quick(users: int) -> Scale:
     """Return a small run on generated data alone."""
-    return Scale((1, 2), 1, users, (users // 2, users), (), files=False)
+    return Scale(
+        seeds=(1, 2),
+        repeats=1,
+        generated=users,
+        growth=(users // 2, users),
+        largest=(users // 10, users),
+        spark_users=users // 10,
+        workers=(),
+        files=False,
+    )

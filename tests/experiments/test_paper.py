@@ -17,10 +17,11 @@ from dp_sips.mechanisms import MECHANISMS
 ROOT = Path(__file__).parents[2]
 NUMBERS = (
     "datasets", "conversions", "accuracy", "epsilon", "delta", "ratio", "max_items", "rounds",
-    "iterated", "users", "cores",
+    "iterated", "users", "cores", "exchanges", "communication", "largest",
 )  # fmt: skip
 FIGURES = (
-    "epsilon", "delta", "ratio", "max_items", "users", "cores", "histograms", "parallelism",
+    "epsilon", "delta", "ratio", "max_items", "users", "cores", "largest", "histograms",
+    "parallelism",
 )  # fmt: skip
 
 pytestmark = pytest.mark.xdist_group("paper")
@@ -78,6 +79,17 @@ class TestQuickRun:
         assert "this run has no times against workers" in text
         assert "Not measured in this run." in text
 
+    def test_a_cluster_exchanges_data_once_and_once_a_round(self, page: Path) -> None:
+        found = {int(row["rounds"]): int(row["exchanges"]) for row in rows(page, "exchanges")}
+        assert found == {1: 2, 2: 3, 3: 4, 5: 6}
+
+    def test_only_workers_apart_fetch_from_each_other(self, page: Path) -> None:
+        apart, together = rows(page, "communication")
+        assert (apart["workers"], apart["cores"]) == ("2", "1")
+        assert 0 < int(apart["crossing_bytes"]) < int(apart["shuffled_bytes"])
+        assert (together["workers"], together["cores"]) == ("1", "2")
+        assert int(together["crossing_bytes"]) == 0 < int(together["shuffled_bytes"])
+
     def test_names_seeds_versions_and_machine(self, page: Path) -> None:
         text = page.read_text()
         for fact in ("1, 2: one run each", "Python 3.", "pyarrow ", " cores, "):
@@ -113,11 +125,10 @@ class TestClaims:
         assert len(re.findall(r'<td class="status [a-z-]+">', text)) == len(claims)
 
     def test_hold_for_all_some_or_none(self) -> None:
-        count = import_module("evaluation.claims")._count
+        verdicts = import_module("evaluation.verdicts")
+        count = verdicts.count
         assert count({"a": True}, "x").status == "confirmed"
-        assert count({"a": True, "b": False}, "x") == import_module("evaluation.claims").Verdict(
-            "in part", "1 of 2: x"
-        )
+        assert count({"a": True, "b": False}, "x") == verdicts.Verdict("in part", "1 of 2: x")
         assert count({"a": False}, "x").status == "not confirmed"
         assert count({}, "x").status == "not measured here"
 
