@@ -222,7 +222,7 @@ class MemoryContributions(Contributions):
         """Return the sum of what users give by `split`, by the items' numbers."""
         self.order(max_items)
         if weights is None or signal is None:
-            signals = np.zeros(self._items.size(), np.int64)
+            signals: NDArray[np.int64] = self._arrays.zeros(self._items.size(), np.int64)
         else:
             signals = self._signals(weights, signal)
         sets, threads = self._sets, len(self._histograms)
@@ -242,7 +242,7 @@ class MemoryContributions(Contributions):
         return total
 
     def _signals(self, weights: Weights, signal: Signal) -> NDArray[np.int64]:
-        signals = np.empty(len(weights), dtype=np.int64)
+        signals: NDArray[np.int64] = self._arrays.zeros(len(weights), np.int64)
 
         def work(piece: slice) -> None:
             signals[piece] = signal(weights[piece], self._evidence[piece])
@@ -297,7 +297,7 @@ class MemoryContributions(Contributions):
 
     def _precedence(self) -> Weights:
         """Return the word of each item by which lists are ordered, by its number."""
-        words = np.empty(self._items.size(), dtype=np.uint64)
+        words: Weights = self._arrays.zeros(self._items.size(), np.uint64)
         seed = self._key.word(Purpose.BOUNDING_ITEMS)
 
         def work(piece: slice) -> None:
@@ -395,7 +395,7 @@ class MemoryContributions(Contributions):
 
     def _counter(self, keys: Blocks, max_items: int) -> KeyCounter:
         """Find the keys among the items."""
-        places = np.empty(self._items.size(), dtype=np.int32)
+        places: NDArray[np.int32] = self._arrays.zeros(self._items.size(), np.int32)
         find = places_of(keys)
 
         def work(piece: slice) -> None:
@@ -470,7 +470,7 @@ class MemoryContributions(Contributions):
         return words
 
     def _counts_of(self, public: PublicCounts) -> NDArray[np.uint32]:
-        counts = np.empty(self._items.size(), dtype=np.uint32)
+        counts: NDArray[np.uint32] = self._arrays.zeros(self._items.size(), np.uint32)
 
         def work(piece: slice) -> None:
             counts[piece] = public(self._items.blocks(piece))

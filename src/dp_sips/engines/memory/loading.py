@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dp_sips.engines.memory import folds, kernels
+from dp_sips.engines.memory.allocator import give_memory_back
 from dp_sips.engines.memory.disk import Arrays, Disk, InMemory
 from dp_sips.engines.memory.merging import Merging
 from dp_sips.engines.memory.numbering import (
@@ -96,6 +97,7 @@ def load_sets(
                 if layout.items not in (None, batch.column):
                     runs.append(layout.run(columns, rows, spill.disk))
                     layout = kind(columns.users(), foreseen, workers)
+                    give_memory_back()  # now that it is short, free memory is not kept
                 layout.add(batch)
                 # Batches on their way still belong to this run: one word is enough.
                 if not layout.is_full and spill.is_due(layout.held(), layout.needed()):
@@ -108,6 +110,7 @@ def load_sets(
         return layout.loaded(columns)
     runs.append(layout.run(columns, rows, spill.disk))
     del layout
+    give_memory_back()
     merging = Merging(runs, spill.disk, spill.limit, columns.seed, workers)
     return Loaded(*merging.merged(source.item_schema.types, progress), spill.disk)
 

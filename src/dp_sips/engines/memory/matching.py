@@ -24,6 +24,8 @@ _CONTESTED: Final = np.uint64(1)
 _NO_BAR: Final = np.iinfo(np.uint64).max
 _LAST_RANK: Final = np.iinfo(np.uint64).max
 _LONG: Final = np.iinfo(np.uint16).max
+_PAIRS: Final = 1 << 20
+"""Pairs of loyal users to look at together."""
 
 ForShares = Callable[[Callable[[tuple[int, int]], None]], None]
 """Calls a function for shares of the users, first and stop, side by side."""
@@ -74,7 +76,7 @@ class Sets:
         items: Numbers of items.
         ends: The items of user u are items[ends[u − 1] : ends[u]].
         words: `bounding.user_words` of the users.
-        arrays: Where as many more numbers as there are items go.
+        arrays: Where as many more numbers go as there are items, or pairs.
     """
 
     items: Numbers
@@ -155,7 +157,7 @@ def settle(
     """
     desks = np.flatnonzero(items.holders > seating.seats)
     desks = desks[bounding.in_precedence(items.words[desks], items.blocks(desks))]
-    numbers = np.empty(len(items.words), dtype=np.uint32)
+    numbers: Numbers = sets.arrays.zeros(len(items.words), np.uint32)
     numbers[desks] = np.arange(len(desks), dtype=np.uint32)
     lists = arranged(sets, items, numbers, seating, for_shares)
     weights = items.holders
@@ -223,7 +225,8 @@ def _put_first(lists: Lists, sets: Sets, items: Items, numbers: Numbers) -> None
     loyal = np.flatnonzero(bounding.loyal(sets.words, lists.sizes))
     if not len(loyal):
         return
-    firsts = _firsts(loyal, sets, items)
+    some = np.array_split(loyal, -(-int(lists.sizes[loyal].sum()) // _PAIRS) or 1)
+    firsts = np.concatenate([_firsts(users, sets, items) for users in some])
     contested = items.words[firsts] & _CONTESTED == 1
     lists.loyal_to[loyal[contested]] = numbers[firsts[contested]]
     free = loyal[~contested]
