@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from datasets import synthetic
 
@@ -29,10 +30,12 @@ class Evaluation:
     sources: list[Source] = field(default_factory=list)
 
     def run(self, names: list[str]) -> list[str]:
-        """Run these experiments, or all; return the names of those that failed."""
+        """Run these experiments, or all of this scale; return the names of those that failed."""
         self.out.mkdir(parents=True, exist_ok=True)
         self.sources = find(self.scale, self.folder, self.cache)
-        return [name for name in names or EXPERIMENTS if not self._run_one(name)]
+        left_out = () if self.scale.workers else ON_CLUSTERS
+        usual = [name for name in EXPERIMENTS if name not in left_out]
+        return [name for name in names or usual if not self._run_one(name)]
 
     def _run_one(self, name: str) -> bool:
         start = time.perf_counter()
@@ -125,3 +128,6 @@ EXPERIMENTS: dict[str, Callable[[Evaluation], None]] = {
     "largest": lambda e: largest.measure(e.scale.largest, e.out),
 }
 """Every experiment by its name, in the order in which they run."""
+
+ON_CLUSTERS: Final = ("exchanges", "communication")
+"""Those that start Spark clusters: a quick run does so only where it is told to."""
