@@ -43,7 +43,7 @@ def format_of(path: Path, asked: str | None = None) -> str:
     if told is None and asked is None:
         raise UsageError(
             f"{path} has no suffix that tells its format; known: {' '.join(SUFFIXES)}, "
-            "and .gz after the text formats"
+            "and .gz after the text formats; or name the format"
         )
     if told is not None and asked is not None and told != asked:
         raise UsageError(f"{path} has the suffix of {told}, but the format is {asked}: change one")

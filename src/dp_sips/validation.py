@@ -33,7 +33,9 @@ def check_bytes(name: str, value: object) -> int:
         return check_whole(name, value)
     found = _SIZE.fullmatch(value.strip())
     if found is None:
-        raise UsageError(f'{name} must be a size such as "8 GB" or "500 MB", got {value!r}')
+        raise UsageError(
+            f'{name} must be a size such as "8 GB", or a number of bytes, got {value!r}'
+        )
     whole, number, unit = found.groups()
     return check_whole(name, int(whole) if whole else int(float(number) * _UNITS[unit.upper()]))
 

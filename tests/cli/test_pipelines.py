@@ -125,6 +125,11 @@ class TestDryRun:
         assert run("select", data, *FLAGS, "--item", "none", "--dry-run").refused("no column")
         assert run("select", data, *FLAGS[:4], "--dry-run").refused("epsilon")
 
+    @pytest.mark.parametrize("command", ["select", "count"])
+    def test_says_what_is_wrong_with_the_engine(self, run: Run, data: Path, command: str) -> None:
+        ran = run(command, data, *FLAGS, "--memory-limit", "100MB", "--dry-run")
+        assert ran.refused('--memory-limit must be at least "200 MB"')
+
     def test_counts(self, run: Run, data: Path, tmp_path: Path) -> None:
         assert "item  item (string)" in run("count", data, *FLAGS, "--dry-run").out
         keys = tmp_path / "keys.csv"

@@ -16,6 +16,7 @@ from dp_sips.cli.select import (
     add_output,
     check_outputs,
     check_words,
+    engine,
     histogram,
     reading,
     write_release,
@@ -79,6 +80,7 @@ def _count(args: argparse.Namespace) -> None:
     check_outputs(args, columns=len(args.item) + 1, keys=args.keys)
     chosen = mechanism(args.mechanism, args, histogram=histogram(args))
     if args.dry_run:
+        engine(args)  # what is wrong with its flags is said here, too
         say_what_would_happen(args, _words(args, chosen))
         return
     counts = count_users(

@@ -94,6 +94,7 @@ def _select(args: argparse.Namespace) -> None:
     check_outputs(args, columns=len(args.item))
     chosen = mechanism(args.mechanism, args, histogram=histogram(args))
     if args.dry_run:
+        engine(args)  # what is wrong with its flags is said here, too
         made = plan(chosen, max_items=args.max_items, **planning(args, chosen))
         say_what_would_happen(args, made.explain())
         return
@@ -239,7 +240,7 @@ def add_output(parser: Parser) -> None:
     group = parser.add_argument_group("output")
     group.add_argument("-o", "--output", metavar="FILE", help="write the items to FILE")
     group.add_argument(
-        "--format", metavar="NAME", help=f"{', '.join(WRITERS)} (default: by suffix, else csv)"
+        "--format", metavar="NAME", help=f"{', '.join(WRITERS)} (default: by suffix; csv on stdout)"
     )
     group.add_argument(
         "--escape-formulas",
@@ -272,7 +273,8 @@ def add_engine(parser: Parser) -> None:
     group.add_argument(
         "--memory-limit",
         metavar="SIZE",
-        help="memory to keep to, as 8GB, or bytes (default: 70%% of all); more goes to disk",
+        help="memory to keep to, as 8GB, or bytes; at least 200MB (default: 70%% of all); more "
+        "goes to disk",
     )
     group.add_argument("--spill-folder", metavar="DIR", help="where on disk (default: temporary)")
     group.add_argument(
