@@ -113,7 +113,7 @@ def _resources(runs: Sequence[Run]) -> str:
 def speed_up(
     experiment: str, *names: str, low: float = 0, high: float = float("inf")
 ) -> Callable[[Results], Verdict]:
-    """Decide by medians whether two cores, or workers, are between so many times as fast as one."""
+    """Decide by medians whether two cores, or workers, are `low` to `high` times as fast as one."""
 
     def decide(results: Results) -> Verdict:
         lines = {name: results.points(experiment, "", name) for name in names}

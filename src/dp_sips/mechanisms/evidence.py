@@ -350,11 +350,11 @@ def calibrate_evidence_rho(rho: float, delta: float, schedule: Schedule, max_ite
     return schedule.thresholds(rho, _least_quantile(excess))
 
 
-Excess = Callable[[float, slice | Sequence[int]], Floats]
+_Excess = Callable[[float, slice | Sequence[int]], Floats]
 """By how much D(t) + noise(t) is above δ in some blocks of t, for a last quantile."""
 
 
-def _excess(rho: float, delta: float, noise: Floats, bound: JointBound) -> Excess:
+def _excess(rho: float, delta: float, noise: Floats, bound: JointBound) -> _Excess:
     """Return the excess for this noise.
 
     Guarantee: not above 0 where D(t) + noise(t) ≤ δ for all t of a block, and falling.
@@ -370,7 +370,7 @@ def _excess(rho: float, delta: float, noise: Floats, bound: JointBound) -> Exces
     return excess
 
 
-def _least_quantile(excess: Excess) -> float:
+def _least_quantile(excess: _Excess) -> float:
     """Return about the least quantile at which no block of t has an excess above 0.
 
     The search looks at the blocks alone that are worst somewhere, as they are very few. Where

@@ -225,7 +225,7 @@ def _put_first(lists: Lists, sets: Sets, items: Items, numbers: Numbers) -> None
     loyal = np.flatnonzero(bounding.loyal(sets.words, lists.sizes))
     if not len(loyal):
         return
-    some = np.array_split(loyal, -(-int(lists.sizes[loyal].sum()) // _PAIRS) or 1)
+    some = np.array_split(loyal, -(-int(lists.sizes[loyal].sum()) // _PAIRS))
     firsts = np.concatenate([_firsts(users, sets, items) for users in some])
     contested = items.words[firsts] & _CONTESTED == 1
     lists.loyal_to[loyal[contested]] = numbers[firsts[contested]]

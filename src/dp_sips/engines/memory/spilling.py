@@ -22,7 +22,7 @@ _ELSE: Final = 4 << 30
 _LOOK_EVERY: Final = 1 << 26
 """Bytes by which needs change until the system is asked again what it has: that takes a while."""
 _LEAST_LIMIT: Final = 200
-"""Megabytes below which runs on disk are so small, and so many, that open files run out."""
+"""Megabytes; with less, there would be more runs on disk than a process may have open files."""
 
 
 def check_limit(limit: int | str) -> None:
