@@ -191,7 +191,7 @@ class TestImports:
 
         Its driver hands small input over to that engine, in two files.
         """
-        names = ("hashing", "kernels", "matching", "min_users", "settling", "weighing")
+        names = ("hashing", "kernels", "matching", "min_users", "settling", "tables", "weighing")
         driver = ("engines/spark/engine.py", "engines/spark/gathering.py")
         loops = tuple(f"dp_sips.engines.memory.{name}" for name in names)
         for path, tree in TREES.items():

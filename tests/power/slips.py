@@ -427,9 +427,9 @@ _WEIGHTS: Final = [
     _slip(
         "scattered repeats count in the memory engine",
         "repeated rows count once",
-        "engines.memory.loading:_Repeats.sets",
-        "self._merge(items, times, ends)",
-        "self._items = items",
+        "engines.memory.loading:_Repeats._gathered",
+        "kernels.drop_repeats(items, counts, ends, begin, *share)",
+        "begin_of(share[1], ends)",
     ),
     _slip(
         "repeated rows count in the reference engine",

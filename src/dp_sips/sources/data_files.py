@@ -51,6 +51,11 @@ class DataFile:
         """The kind of file that the suffix tells."""
         return kind_of(self.path)
 
+    @property
+    def is_local(self) -> bool:
+        """Whether the file is on this machine."""
+        return isinstance(self.filesystem, LocalFileSystem)
+
     def open(self) -> Any:
         """Open the file as it is; one can seek in it."""
         return self.filesystem.open_input_file(self.place)

@@ -33,7 +33,9 @@ def read_header(data: DataFile, columns: Columns) -> FileHeader:
             data.open() as raw,
             pq.ParquetFile(
                 raw,
-                pre_buffer=True,
+                # Elsewhere, what is needed next is fetched while this is decoded. Here, that would
+                # only keep the bytes of all row groups in memory at the same time.
+                pre_buffer=not data.is_local,
                 read_dictionary=texts,
                 page_checksum_verification=True,
             ) as file,

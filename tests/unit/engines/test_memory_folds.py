@@ -93,15 +93,15 @@ class TestPayFavourites:
 Runs = list[tuple[int, list[int]]]
 
 
-def keep(runs: Runs, times: Any = ()) -> tuple[list[int], list[int], list[int]]:
+def keep(runs: Runs) -> tuple[list[int], list[int], list[int]]:
     """Return the items kept, how often each occurred, and how many of each run were kept."""
     items = u32([*chain(*(items for _, items in runs))])
     starts = u32(np.cumsum([0, *(len(items) for _, items in runs)]))
     kept, counts = u32([0] * len(items)), u32([0] * len(items))
     lengths = u32([0] * len(runs))
     end = folds.keep_counted(
-        u32([user for user, _ in runs]), starts, items, u32(times), u32([0] * 10), u64([0] * 10),
-        kept, counts, 0, lengths,
+        u32([user for user, _ in runs]), starts, items, u32([0] * 10), u64([0] * 10), kept, counts,
+        0, lengths,
     )  # fmt: skip
     return kept[:end].tolist(), counts[:end].tolist(), lengths.tolist()
 
@@ -122,12 +122,3 @@ class TestKeepCounted:
 
     def test_a_user_that_goes_on_in_another_run(self) -> None:
         assert keep([(4, [1, 2, 1]), (4, [1, 3])]) == ([1, 2, 3], [3, 1, 1], [2, 1])
-
-    def test_rows_that_stand_for_several(self) -> None:
-        assert keep([(0, [1, 2, 1]), (1, [1])], [5, 6, 7, 8]) == ([1, 2, 1], [12, 6, 8], [2, 1])
-
-    @pytest.mark.parametrize("more", [1, 2, 2**32 - 1])
-    def test_counts_stop_at_the_largest(self, more: int) -> None:
-        top = 2**32 - 1
-        assert keep([(0, [1, 1, 1])], [top - 1, more, 5]) == ([1], [top], [1])
-        assert keep([(0, [1, 1])], [top - 1, 1]) == ([1], [top], [1])

@@ -84,25 +84,27 @@ class TestKeepNew:
         assert [part.tolist() for part in parts] == [list(dict.fromkeys(own)) for own in sets]
 
 
+class TestRising:
+    @given(st.lists(small, min_size=1))
+    def test_sees_a_user_come_back(self, users: list[int]) -> None:
+        assert kernels.rising(u32(users), 3) == (sorted([3, *users]) == [3, *users])
+
+
 class TestAddSizes:
     @given(run_lists)
-    def test_adds_up_and_sees_a_user_come_back(self, runs: list[tuple[int, list[int]]]) -> None:
-        users = [user for user, _ in runs]
+    def test_adds_up(self, runs: list[tuple[int, list[int]]]) -> None:
         sizes = np.zeros(10, dtype=np.uint64)
-        rising = kernels.add_sizes(u32(users), u32([len(held) for _, held in runs]), sizes, 3)
-        assert rising == (sorted([3, *users]) == [3, *users])
+        users, lengths = [user for user, _ in runs], [len(held) for _, held in runs]
+        kernels.add_sizes(u32(users), u32(lengths), sizes)
         expected = [sum(len(held) for owner, held in runs if owner == user) for user in range(10)]
         assert sizes.tolist() == expected
 
 
 class TestRegroup:
-    @pytest.mark.parametrize("single", [True, False])
-    @given(runs=run_lists, middle=st.integers(0, 10))
+    @given(run_lists)
     def test_puts_each_users_runs_together_in_order(
-        self, runs: list[tuple[int, list[int]]], middle: int, *, single: bool
+        self, runs: list[tuple[int, list[int]]]
     ) -> None:
-        if single:
-            runs = [(user, [item]) for user, held in runs for item in held]
         owned: dict[int, list[int]] = defaultdict(list)
         for user, held in runs:
             owned[user] += held
@@ -110,35 +112,52 @@ class TestRegroup:
         grouped, places = np.empty_like(expected), u64([0, *ends[:-1]])
         items = u32([*chain(*(held for _, held in runs))])
         users, lengths = u32([user for user, _ in runs]), u32([len(held) for _, held in runs])
-        for share in ((0, middle), (middle, 10)):
-            count = kernels.regroup(
-                items, users, lengths[: 0 if single else None], places, grouped, *share
-            )
-            assert count == len(items)
+        kernels.regroup(items, users, lengths, places, grouped)
         assert grouped.tolist() == expected.tolist()
 
 
 class TestDropRepeats:
-    @given(st.lists(st.lists(st.integers(0, 40), max_size=60), min_size=1, max_size=9), st.data())
-    def test_keeps_the_first_of_each(self, sets: list[list[int]], data: st.DataObject) -> None:
+    @pytest.mark.parametrize("counted", [True, False])
+    @given(
+        sets=st.lists(st.lists(st.integers(0, 40), max_size=60), min_size=1, max_size=9),
+        data=st.data(),
+    )
+    def test_keeps_the_first_of_each_and_adds_up(
+        self, sets: list[list[int]], data: st.DataObject, *, counted: bool
+    ) -> None:
         first = data.draw(st.integers(0, len(sets) - 1))
         stop = data.draw(st.integers(first, len(sets)))
         items, ends = laid_out(sets)
-        before, old_ends = items.tolist(), ends.tolist()
+        counts = u32(range(len(items)) if counted else [])
+        before, old_ends, old_counts = items.tolist(), ends.tolist(), counts.tolist()
         begin = old_ends[first - 1] if first else 0
         expected = [[*dict.fromkeys(held)] for held in sets[first:stop]]
-        end = kernels.drop_repeats(items, ends, begin, first, stop)
+        end = kernels.drop_repeats(items, counts, ends, begin, first, stop)
         assert items[:begin].tolist() == before[:begin]
         assert items[begin:end].tolist() == [*chain(*expected)]
         assert ends[:first].tolist() + ends[stop:].tolist() == old_ends[:first] + old_ends[stop:]
         sizes = np.diff([begin, *ends[first:stop].tolist()])
         assert sizes.tolist() == [len(held) for held in expected]
+        if counted:
+            totals: dict[tuple[int, int], int] = defaultdict(int)
+            for user in range(first, stop):
+                for place in range(old_ends[user - 1] if user else 0, old_ends[user]):
+                    totals[user, before[place]] += old_counts[place]
+            assert counts[begin:end].tolist() == list(totals.values())
 
     def test_large_numbers(self) -> None:
         most = 2**32 - 2**20
         items, ends = laid_out([[most, 0, most, 1], [most]])
-        assert kernels.drop_repeats(items, ends, 0, 0, 2) == 4
+        assert kernels.drop_repeats(items, u32([]), ends, 0, 0, 2) == 4
         assert items[:4].tolist() == [most, 0, 1, most]
+
+    @pytest.mark.parametrize("more", [1, 2, 2**32 - 1])
+    def test_counts_stop_at_the_largest(self, more: int) -> None:
+        top = 2**32 - 1
+        items, ends = laid_out([[1, 1, 1]])
+        counts = u32([top - 1, more, 5])
+        assert kernels.drop_repeats(items, counts, ends, 0, 0, 1) == 1
+        assert counts[0] == top
 
 
 class TestOrderItems:

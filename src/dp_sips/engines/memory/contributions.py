@@ -173,7 +173,7 @@ class MemoryContributions(Contributions):
             )
 
         weights, stops = self._sum_over_shares(work)
-        left = close_gaps(items, ends, shares, begins, stops)
+        left = close_gaps([items], ends, shares, begins, stops)
         self._sets = UserSets(items[:left], ends, self._sets.counts)
         self._share_out()
         if min_users > 1:

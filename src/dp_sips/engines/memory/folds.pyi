@@ -25,7 +25,6 @@ def keep_counted(
     users: NDArray[uint32],
     starts: NDArray[uint32],
     items: NDArray[uint32],
-    times: NDArray[uint32],
     last: NDArray[uint32],
     places: NDArray[uint64],
     kept: NDArray[uint32],

@@ -119,33 +119,30 @@ def pay_favourites(
 
 def keep_counted(
     const uint32_t[::1] users, const uint32_t[::1] starts, const uint32_t[::1] items,
-    const uint32_t[::1] times, uint32_t[::1] last, uint64_t[::1] places, uint32_t[::1] kept,
-    uint32_t[::1] counts, uint64_t at, uint32_t[::1] lengths,
+    uint32_t[::1] last, uint64_t[::1] places, uint32_t[::1] kept, uint32_t[::1] counts,
+    uint64_t at, uint32_t[::1] lengths,
 ):
     """Copy new pairs to `kept` from `at` on, and count how often each occurs; return the new `at`.
 
-    As `kernels.keep_new`; row r stands for times[r] rows, or for one where `times` is empty.
-    `places[item]` is where the pair of the item and its last user is.
+    As `kernels.keep_new`; `places[item]` is where the pair of the item and its last user is.
     """
     cdef Py_ssize_t i, j
-    cdef uint32_t item, user, more
+    cdef uint32_t item, user
     cdef uint64_t before, place
-    cdef bint weighted = times.shape[0] > 0
     with nogil:
         for j in range(users.shape[0]):
             before = at
             user = users[j] + 1
             for i in range(starts[j], starts[j + 1]):
                 item = items[i]
-                more = times[i] if weighted else 1
                 if last[item] != user:
                     last[item] = user
                     places[item] = at
                     kept[at] = item
-                    counts[at] = more
+                    counts[at] = 1
                     at += 1
                 else:
                     place = places[item]
-                    counts[place] = min(<uint64_t>counts[place] + more, <uint64_t>0xFFFFFFFF)
+                    counts[place] += counts[place] < <uint32_t>0xFFFFFFFF
             lengths[j] = at - before
     return at

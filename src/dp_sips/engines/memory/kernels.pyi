@@ -3,24 +3,6 @@ from typing import Any
 from numpy import uint8, uint32, uint64
 from numpy.typing import NDArray
 
-LOT_SIZE: int
-
-class Shard:
-    shard: int
-    shards: int
-    width: int
-    count: int
-    def __init__(self, shard: int, shards: int, width: int, seed: int) -> None: ...
-    def number(
-        self,
-        values: NDArray[uint64],
-        words: NDArray[uint64],
-        numbers: NDArray[uint32],
-        firsts: NDArray[uint32],
-    ) -> int: ...
-    def held(self) -> int: ...
-    def free(self) -> None: ...
-
 def runs(values: NDArray[Any], starts: NDArray[uint32]) -> int: ...
 def keep_new(
     users: NDArray[uint32],
@@ -30,21 +12,22 @@ def keep_new(
     kept: NDArray[uint32],
     lengths: NDArray[uint32],
 ) -> int: ...
-def add_sizes(
-    users: NDArray[uint32], lengths: NDArray[uint32], sizes: NDArray[uint64], latest: int
-) -> bool: ...
-def owners(users: NDArray[uint32], lengths: NDArray[uint32], each: NDArray[uint32]) -> None: ...
+def rising(users: NDArray[uint32], latest: int) -> bool: ...
+def add_sizes(users: NDArray[uint32], lengths: NDArray[uint32], sizes: NDArray[uint64]) -> None: ...
 def regroup(
     items: NDArray[uint32],
     users: NDArray[uint32],
     lengths: NDArray[uint32],
     places: NDArray[uint64],
     grouped: NDArray[uint32],
+) -> None: ...
+def drop_repeats(
+    items: NDArray[uint32],
+    counts: NDArray[uint32],
+    ends: NDArray[uint64],
+    begin: int,
     first: int,
     stop: int,
-) -> int: ...
-def drop_repeats(
-    items: NDArray[uint32], ends: NDArray[uint64], begin: int, first: int, stop: int
 ) -> int: ...
 def order_items(
     items: NDArray[uint32],

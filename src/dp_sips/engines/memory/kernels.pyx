@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """The compiled loops of the memory engine: plain arrays in, plain arrays out.
 
-Every loop releases the GIL, so that the engine can run one shard, or one block of users, per core.
-None of them knows about noise or thresholds: they number values, drop repeats, put a user's items
-in bounding order, and add up integer weights.
+Every loop releases the GIL, so that the engine can run one block of users per core. None of them
+knows about noise or thresholds: they drop repeats, put a user's items in bounding order, and add up
+integer weights.
 """
 
 from libc.math cimport sqrt
@@ -11,165 +11,11 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memmove, memset
 
-import numpy as np
-
-from dp_sips.engines.memory.mixing cimport DP_PREFETCH, mix
-
-cdef extern from *:
-    """
-    #if defined(__SIZEOF_INT128__)
-    #define DP_SCALE(x, n) ((uint64_t)(((unsigned __int128)(x) * (n)) >> 64))
-    #else
-    #define DP_SCALE(x, n) ((((x) >> 32) * (n)) >> 32)
-    #endif
-    """
-    uint64_t DP_SCALE(uint64_t x, uint64_t n) noexcept nogil
+from dp_sips.engines.memory.mixing cimport DP_PREFETCH, DP_SCALE, mix
 
 cdef enum:
-    BLOCK = 1024  # rows of a batch that are looked up together
     AHEAD = 16  # rows whose memory is fetched ahead of their turn
-    LOT = 1024  # numbers that a shard takes at a time
     CLAIMS = 17  # an item's claim is below this
-
-LOT_SIZE = LOT
-
-
-cdef class Shard:
-    """One shard of a table that numbers distinct values in order of first appearance.
-
-    A value is `width` 64-bit words, one or two. A shard looks only at the values whose hash falls
-    to it, so that several shards can work on one batch at once. Shards take numbers in turns,
-    LOT at a time, so that no two of them write to the same line of memory. A slot holds half of
-    the hash (low) and a number plus one (high), so that the table is small, and can grow without a
-    look at the values.
-    """
-
-    cdef readonly uint32_t shard, shards, width, count
-    cdef object _slots
-    cdef uint64_t seed, mask
-    cdef uint64_t *slots
-
-    def __init__(self, uint32_t shard, uint32_t shards, uint32_t width, uint64_t seed):
-        self.shard, self.shards, self.width, self.seed = shard, shards, width, seed
-        self.count = 0
-        # numpy asks the system for huge pages, which makes random access much cheaper.
-        self._slots = np.zeros(1 << 13, dtype=np.uint64)
-        self._use_slots()
-
-    def _use_slots(self):
-        cdef uint64_t[::1] slots = self._slots
-        self.slots = &slots[0]
-        self.mask = slots.shape[0] - 1
-
-    def _double(self):
-        """Double the table in place: a second one would be as much fresh memory again.
-
-        Slots are emptied and their contents put back one by one, starting behind a free slot. A
-        content's new home is its old one or lies in the new half, so it is put back at or before
-        its old place, or in the new half, and never behind a slot that has still to be emptied.
-        """
-        cdef uint64_t i, at, place, slot, first = 0, old = self.mask + 1
-        self._slots.resize(2 * old, refcheck=False)
-        self._use_slots()
-        with nogil:
-            while self.slots[first]:
-                first += 1
-            for i in range(first + 1, first + old):
-                at = i & (old - 1)
-                slot = self.slots[at]
-                if slot:
-                    self.slots[at] = 0
-                    place = <uint32_t>slot & self.mask
-                    while self.slots[place]:
-                        place = (place + 1) & self.mask
-                    self.slots[place] = slot
-
-    def held(self):
-        """Return the bytes that the slots take, or will take soon: twice as many once doubled."""
-        if self._slots is None:
-            return 0
-        return self._slots.nbytes * (2 if self.count * <uint64_t>10 > (self.mask + 1) * 7 else 1)
-
-    def free(self):
-        """Give the slots' memory back; no more values are coming."""
-        self._slots = None
-        self.slots = NULL
-
-    def number(
-        self, const uint64_t[:, ::1] values, uint64_t[:, ::1] words, uint32_t[::1] numbers,
-        uint32_t[::1] firsts,
-    ):
-        """Write the numbers of this shard's values to `numbers`, the rows of new ones to `firsts`.
-
-        `words[n]` is the value with number n; there must be room for as many more in each shard as
-        there are rows. Returns how many values are new.
-        """
-        cdef Py_ssize_t rows = values.shape[0], start = 0
-        cdef uint32_t new = 0
-        with nogil:
-            while start < rows:
-                if (self.count + BLOCK) * <uint64_t>20 > (self.mask + 1) * 17:
-                    with gil:
-                        self._double()
-                new += self._number(
-                    &values[0, 0], &words[0, 0], self.width, start, min(start + BLOCK, rows),
-                    &numbers[0], &firsts[0] + new,
-                )
-                start += BLOCK
-        return new
-
-    cdef uint32_t _number(
-        self, const uint64_t *values, uint64_t *words, uint32_t width, Py_ssize_t start,
-        Py_ssize_t stop, uint32_t *numbers, uint32_t *firsts,
-    ) noexcept nogil:
-        cdef uint64_t hashes[BLOCK + AHEAD]
-        cdef uint32_t rows[BLOCK]
-        cdef uint32_t mine = 0, new = 0, j
-        cdef uint64_t h, at, slot, n
-        cdef const uint64_t *value
-        cdef Py_ssize_t i
-        for i in range(start, stop):
-            value = values + i * width
-            h = mix(value[0] ^ self.seed)
-            if width == 2:
-                h = mix(h ^ value[1])
-            hashes[mine] = h
-            rows[mine] = <uint32_t>i
-            mine += DP_SCALE(h, self.shards) == self.shard
-        for j in range(AHEAD):
-            hashes[mine + j] = 0
-        for j in range(AHEAD):
-            DP_PREFETCH(&self.slots[hashes[j] & self.mask])
-        for j in range(mine):
-            DP_PREFETCH(&self.slots[hashes[j + AHEAD] & self.mask])
-            slot = self.slots[hashes[j + AHEAD // 2] & self.mask]
-            if slot:
-                DP_PREFETCH(&words[((slot >> 32) - 1) * width])
-            i = rows[j]
-            value = values + i * width
-            h = <uint32_t>hashes[j]
-            at = h & self.mask
-            while True:
-                slot = self.slots[at]
-                if slot == 0:
-                    n = ((self.count // LOT) * self.shards + self.shard) * LOT + self.count % LOT
-                    self.count += 1
-                    self.slots[at] = h | (n + 1) << 32
-                    words[n * width] = value[0]
-                    if width == 2:
-                        words[n * 2 + 1] = value[1]
-                    firsts[new] = <uint32_t>i
-                    new += 1
-                    break
-                if <uint32_t>slot == h:
-                    n = (slot >> 32) - 1
-                    if words[n * width] == value[0] and (
-                        width == 1 or words[n * 2 + 1] == value[1]
-                    ):
-                        break
-                at = (at + 1) & self.mask
-            numbers[i] = <uint32_t>n
-        return new
 
 
 ctypedef fused Word:
@@ -218,78 +64,61 @@ def keep_new(
     return at
 
 
-def add_sizes(
-    const uint32_t[::1] users, const uint32_t[::1] lengths, uint64_t[::1] sizes, uint32_t latest
-):
-    """Add each run's length to its user's size; return whether no user is below the one before.
-
-    The user before the first is `latest`.
-    """
+def rising(const uint32_t[::1] users, uint32_t latest):
+    """Return whether no user is below the one before; before the first comes `latest`."""
     cdef Py_ssize_t j
-    cdef bint rising = True
+    with nogil:
+        for j in range(users.shape[0]):
+            if users[j] < latest:
+                break
+            latest = users[j]
+        else:
+            j = users.shape[0]
+    return j == users.shape[0]
+
+
+def add_sizes(const uint32_t[::1] users, const uint32_t[::1] lengths, uint64_t[::1] sizes):
+    """Add each run's length to its user's size."""
+    cdef Py_ssize_t j
     with nogil:
         for j in range(users.shape[0]):
             sizes[users[j]] += lengths[j]
-            rising = rising and latest <= users[j]
-            latest = users[j]
-    return rising
-
-
-def owners(const uint32_t[::1] users, const uint32_t[::1] lengths, uint32_t[::1] each):
-    """Write each run's user to `each`, once for every pair of the run."""
-    cdef Py_ssize_t j, at = 0
-    cdef uint32_t i
-    with nogil:
-        for j in range(users.shape[0]):
-            for i in range(lengths[j]):
-                each[at + i] = users[j]
-            at += lengths[j]
 
 
 def regroup(
     const uint32_t[::1] items, const uint32_t[::1] users, const uint32_t[::1] lengths,
-    uint64_t[::1] places, uint32_t[::1] grouped, uint32_t first, uint32_t stop,
+    uint64_t[::1] places, uint32_t[::1] grouped,
 ):
-    """Copy run after run of the items of users in [first, stop) to where their user's items go.
-
-    `places[user]` moves on. Without lengths, every run has one item. Returns how many items all
-    runs have.
-    """
+    """Copy run after run of items to where their user's items go; `places[user]` moves on."""
     cdef Py_ssize_t j, count = users.shape[0]
-    cdef bint single = lengths.shape[0] == 0
-    cdef uint64_t at = 0, place
-    cdef uint32_t user, length
+    cdef uint64_t at = 0
     with nogil:
         for j in range(count):
             if j + AHEAD < count:
                 DP_PREFETCH(&places[users[j + AHEAD]])
                 DP_PREFETCH(&grouped[0] + places[users[j + AHEAD // 2]])
-            user = users[j]
-            length = 1 if single else lengths[j]
-            if first <= user < stop:
-                place = places[user]
-                if length == 1:
-                    grouped[place] = items[at]
-                else:
-                    memcpy(&grouped[0] + place, &items[0] + at, length * sizeof(uint32_t))
-                places[user] = place + length
-            at += length
-    return at
+            memcpy(
+                &grouped[0] + places[users[j]], &items[0] + at, lengths[j] * sizeof(uint32_t)
+            )
+            places[users[j]] += lengths[j]
+            at += lengths[j]
 
 
 def drop_repeats(
-    uint32_t[::1] items, uint64_t[::1] ends, uint64_t begin, Py_ssize_t first, Py_ssize_t stop
+    uint32_t[::1] items, uint32_t[::1] counts, uint64_t[::1] ends, uint64_t begin,
+    Py_ssize_t first, Py_ssize_t stop,
 ):
-    """Drop the repeats among the items of each user in [first, stop).
+    """Drop the repeats among the items of each user in [first, stop), and add up their counts.
 
-    The items of the first of these users start at `begin`; what is left moves together, from there
-    on, `ends` follows, and its end is returned. A user's items are looked up in a table of their
-    own, which is small enough for the cache.
+    `counts` go with the items, or are none. The items of the first of these users start at `begin`;
+    what is left moves together, from there on, `ends` follows, and its end is returned. A user's
+    items are looked up in a table of their own, which is small enough for the cache.
     """
     cdef Py_ssize_t user
     cdef uint64_t i = begin, at = begin, start, end, size, place, longest = 0
     cdef uint32_t item
-    cdef uint32_t *seen
+    cdef uint32_t *seen  # one more than an item's place among those that are left
+    cdef bint counted = counts.shape[0] > 0
     for user in range(first, stop):
         start = ends[user - 1] if user > first else begin
         longest = max(longest, ends[user] - start)
@@ -302,6 +131,7 @@ def drop_repeats(
     with nogil:
         for user in range(first, stop):
             end = ends[user]
+            start = at
             size = 4
             while size < 2 * (end - i):
                 size *= 2
@@ -309,11 +139,17 @@ def drop_repeats(
             while i < end:
                 item = items[i]
                 place = mix(item) & (size - 1)
-                while seen[place] and seen[place] != item + 1:
+                while seen[place] and items[start + seen[place] - 1] != item:
                     place = (place + 1) & (size - 1)
-                items[at] = item
-                at += seen[place] == 0
-                seen[place] = item + 1
+                if seen[place] == 0:
+                    items[at] = item
+                    if counted:
+                        counts[at] = counts[i]
+                    at += 1
+                    seen[place] = <uint32_t>(at - start)
+                elif counted:
+                    place = start + seen[place] - 1
+                    counts[place] = min(<uint64_t>counts[place] + counts[i], <uint64_t>0xFFFFFFFF)
                 i += 1
             ends[user] = at
     free(seen)

@@ -4,12 +4,13 @@ Three stages run at the same time, each in a thread of its own: the source reads
 are numbered, and users are numbered and repeats dropped. Only numbers are kept, four bytes a pair.
 """
 
+import itertools
 import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from dp_sips.engines.memory import folds, kernels
 from dp_sips.engines.memory.allocator import give_memory_back
 from dp_sips.engines.memory.disk import Arrays, Disk, InMemory
+from dp_sips.engines.memory.growing import Growing
 from dp_sips.engines.memory.merging import Merging
 from dp_sips.engines.memory.numbering import (
     Column,
@@ -30,15 +32,16 @@ from dp_sips.engines.memory.numbering import (
     integer_rows,
 )
 from dp_sips.engines.memory.runs import Run, buckets_for, write_run
-from dp_sips.engines.memory.sets import UserSets, begin_of, begins_of, close_gaps, cuts
+from dp_sips.engines.memory.scattering import Scattered
+from dp_sips.engines.memory.sets import UserSets, begin_of, begins_of, close_gaps, cuts, edges_of
 from dp_sips.engines.memory.spilling import Spill
 from dp_sips.progress import Progress
 from dp_sips.sources import Source
 
 T = TypeVar("T")
 
-_MOST_FORESEEN = 1 << 28
-"""Pairs to ask memory for before any is read: beyond, growing in place costs nothing."""
+_PIECE: Final = 1 << 24
+"""Pairs that are scattered at a time."""
 _USER_BYTES, _ITEM_BYTES = 16, 18
 """What a round needs of each user (size and end) and item (a histogram, evidence, two flags)."""
 _WORKING_SPACE = 1 << 27
@@ -84,9 +87,8 @@ def load_sets(
 ) -> Loaded:
     """Read the source, number both columns, and return the distinct pairs, grouped by user."""
     rows = source.rows()
-    foreseen = min(rows or 1 << 20, _MOST_FORESEEN)
     kind = _Counts if repeats else _Repeats
-    layout = kind(columns.users(), foreseen, workers)
+    layout = kind(columns.users(), workers)
     runs: list[Run] = []
     full, stopped = threading.Event(), threading.Event()
     with progress.bar("reading, encoding", rows) as bar:
@@ -96,7 +98,7 @@ def load_sets(
             for batch in ahead(batches, stopped):
                 if layout.items not in (None, batch.column):
                     runs.append(layout.run(columns, rows, spill.disk))
-                    layout = kind(columns.users(), foreseen, workers)
+                    layout = kind(columns.users(), workers)
                     give_memory_back()  # now that it is short, free memory is not kept
                 layout.add(batch)
                 # Batches on their way still belong to this run: one word is enough.
@@ -194,69 +196,64 @@ def _run_starts(rows: NDArray[Any]) -> Numbers:
 
 
 class _Repeats:
-    """Drops repeated pairs as batches come, and lays out the rest by user at the end."""
+    """Drops repeated pairs as batches come, and lays out the rest by user at the end.
 
-    def __init__(self, users: GrowingColumn, rows: int, workers: Workers) -> None:
+    As long as each user's rows are together, pairs are laid out as they come.
+    """
+
+    def __init__(self, users: GrowingColumn, workers: Workers) -> None:
         self._users = users
         self.items: GrowingColumn | None = None
         self._workers = workers
-        # Memory that is asked for and not written costs nothing.
-        self._items: Numbers = np.empty(rows, dtype=np.uint32)
+        self._pairs, self._sizes = Growing(np.uint32), Growing(np.uint64)
+        self._last = Growing(np.uint32)
         self._count = 0
-        self._last: Numbers = np.zeros(1 << 16, dtype=np.uint32)
-        self._owners: list[tuple[Numbers, Numbers]] = []
-        self._sizes: NDArray[np.uint64] = np.zeros(1 << 16, dtype=np.uint64)
         self._user_count = 1
-        self._latest = 0
-        self._scattered = False
-        self._owned = 0
+        self._scattered: Scattered | None = None
         self.is_full = False
 
     def add(self, batch: _Numbered) -> None:
         self.items = batch.column
-        self._make_room(self._count + len(batch.items), batch.column.size())
         check_numbers(self._users.size())
         users, starts = _user_runs(self._users, batch.users)
-        self._remember(users, self._keep(users, starts, batch.items, _NONE))
-
-    def _remember(self, users: Numbers, lengths: Numbers) -> None:
-        """Note whose the pairs are that were kept: run by run or, where runs are short, singly."""
-        if len(self._sizes) < self._users.size():
-            self._sizes.resize(self._users.size() * 5 // 4, refcheck=False)
         # Users are numbered as they first appear: where rows are together, numbers never fall.
-        self._scattered |= not kernels.add_sizes(users, lengths, self._sizes, self._latest)
-        self._latest = int(users[-1])
+        if not (self._scattered or kernels.rising(users, self._user_count - 1)):
+            self._scattered = self._scatter()
         self._user_count = max(self._user_count, int(users.max()) + 1)
-        if (pairs := int(lengths.sum())) < 2 * len(users):
-            each = np.empty(pairs, dtype=np.uint32)
-            kernels.owners(users, lengths, each)
-            users, lengths = each, _NONE
-        self._owners.append((users, lengths))
-        self._owned += users.nbytes + lengths.nbytes
+        if self._scattered:
+            last = self._last_users(batch.column.size())
+            self._scattered.add(users, starts, batch.items, last, self._user_count)
+        else:
+            lengths = self._keep(users, starts, batch.items, batch.column.size())
+            kernels.add_sizes(users, lengths, self._sizes.upto(self._user_count))
 
     def held(self) -> int:
         """Return about how many bytes are held."""
+        pairs = self._scattered.held() if self._scattered else self._pair_bytes() * self._count
         columns = self._users.held() + (self.items.held() if self.items else 0)
-        return columns + 4 * self._count + self._owned + self._sizes.nbytes + self._last.nbytes
+        return columns + pairs + 8 * self._users.size() + 4 * self._item_count()
 
     def needed(self) -> int:
         """Return how many more it takes, at the least, to lay out what was read and run rounds."""
         return (
             _WORKING_SPACE
-            + (4 * self._count if self._scattered else 0)
+            + (self._pair_bytes() * self._scattered.count if self._scattered else 0)
             + _USER_BYTES * self._users.size()
-            + _ITEM_BYTES * (self.items.size() if self.items else 0)
+            + _ITEM_BYTES * self._item_count()
         )
+
+    def _item_count(self) -> int:
+        return self.items.size() if self.items else 0
 
     def loaded(self, columns: Columns) -> Loaded:
         """Return all that was read, in memory."""
-        sets, items = self.sets(), self._finished(columns)
-        return Loaded(sets, self._users, items, InMemory())
+        items = self._finished(columns)
+        return Loaded(self.sets(), self._users, items, InMemory())
 
     def run(self, columns: Columns, rows: int | None, disk: Disk) -> Run:
         """Write what was read to disk, as one of several runs."""
-        sets, items = self.sets(), self._finished(columns)
-        return write_run(sets, self._users, items, buckets_for(rows), disk)
+        items = self._finished(columns)
+        return write_run(self.sets(), self._users, items, buckets_for(rows), disk)
 
     def _finished(self, columns: Columns) -> GrowingColumn:
         """Finish both columns; return that of the items, which is empty where none was read."""
@@ -266,109 +263,112 @@ class _Repeats:
         return items
 
     def sets(self) -> UserSets:
-        """Return the pairs by user; where a user's rows were scattered, gather them first."""
-        sizes = self._sizes[: self._user_count]
-        ends = np.cumsum(sizes, dtype=np.uint64)
+        """Return the pairs by user."""
+        self._last = Growing(np.uint32)
         if self._scattered:
-            items, times = (
-                self._grouped(column, ends - sizes)
-                for column in (self._items[: self._count], self._times())
-            )
-            self._owners.clear()
-            # Now each user's items are together, so one more pass leaves no repeat.
-            self._merge(items, times, ends)
-        return UserSets(self._items[: self._count], ends, self._times())
+            return self._gathered(self._scattered)
+        ends = self._ends()
+        return UserSets(self._pairs.upto(0)[: self._count], ends, self._times())
 
-    def _grouped(self, column: Numbers, places: NDArray[np.uint64]) -> Numbers:
-        """Return a column of pairs with each user's side by side, from `places[user]` on."""
-        grouped = np.empty_like(column)
+    def _ends(self) -> NDArray[np.uint64]:
+        return np.cumsum(self._sizes.upto(self._user_count)[: self._user_count], dtype=np.uint64)
 
-        def work(share: tuple[int, int]) -> None:
-            at = 0
-            for users, lengths in self._owners:
-                at += kernels.regroup(column[at:], users, lengths, places, grouped, *share)
+    def _scatter(self) -> Scattered:
+        """Begin to sort roughly by user, with what was read so far."""
+        scattered, ends = Scattered(), self._ends()
+        users = np.arange(len(ends), dtype=np.uint32)
+        for first, stop in cuts(ends, -(-self._count // _PIECE)) if self._count else ():
+            rows = slice(begin_of(first, ends), begin_of(stop, ends))
+            items, starts = self._rows(rows, np.append(rows.start, ends[first:stop]) - rows.start)
+            scattered.add(users[first:stop], starts, items, _NONE, self._user_count)
+        self._pairs, self._sizes, self._count = Growing(np.uint32), Growing(np.uint64), 0
+        return scattered
 
-        if len(column):
-            shares = cuts(np.append(places[1:], np.uint64(len(column))), self._workers.shards)
-            list(self._workers.pool.map(work, shares))
-        return grouped
-
-    def _merge(self, items: Numbers, times: Numbers, ends: NDArray[np.uint64]) -> None:
-        """Drop repeats from pairs that are grouped by user; `ends` follows."""
-        del times
-        self._items = items
-        self._last = _NONE
-
-        shares = cuts(ends, self._workers.shards)
+    def _gathered(self, scattered: Scattered) -> UserSets:
+        """Return what was sorted roughly by user, sorted, and without any repeats."""
+        sizes = np.zeros(self._user_count, dtype=np.uint64)
+        parallel, parts = self._workers.pool.map, range(scattered.lists)
+        list(parallel(lambda part: scattered.add_sizes(part, sizes), parts))
+        ends = np.cumsum(sizes, dtype=np.uint64)
+        items, counts, places = np.empty(scattered.count, np.uint32), self._ones(), ends - sizes
+        edges = np.minimum(np.arange(scattered.lists + 1) << scattered.bits, len(ends))
+        shares = [(int(first), int(stop)) for first, stop in itertools.pairwise(edges)]
         begins = begins_of(shares, ends)
 
-        def work(begin: int, share: tuple[int, int]) -> int:
-            return kernels.drop_repeats(items, ends, begin, *share)
+        def work(part: int, begin: int, share: tuple[int, int]) -> int:
+            scattered.place(part, places, items)
+            return kernels.drop_repeats(items, counts, ends, begin, *share)
 
-        stops = list(self._workers.pool.map(work, begins, shares))
-        self._count = close_gaps(items, ends, shares, begins, stops)
+        stops = list(parallel(work, parts, begins, shares))
+        self._scattered = None
+        left = close_gaps([items, counts], ends, shares, begins, stops)
+        return UserSets(items[:left], ends, counts[:left])
 
-    def _make_room(self, rows: int, distinct_items: int) -> None:
-        """Make room for this many pairs and items."""
-        if len(self._items) < rows:
-            self._items.resize(rows + self._count // 4, refcheck=False)
-        if len(self._last) < distinct_items:
-            self._last.resize(distinct_items * 5 // 4, refcheck=False)
+    def _last_users(self, distinct_items: int) -> Numbers:
+        """Return one more than the last user of each item so far."""
+        last: Numbers = self._last.upto(distinct_items)
+        return last
 
-    def _keep(self, users: Numbers, starts: Numbers, items: Numbers, times: Numbers) -> Numbers:
+    def _keep(self, users: Numbers, starts: Numbers, items: Numbers, distinct: int) -> Numbers:
         """Append the new pairs of these runs; return how many there are of each run."""
-        del times
         lengths = np.empty(len(users), dtype=np.uint32)
-        self._count += kernels.keep_new(
-            users, starts, items, self._last, self._items[self._count :], lengths
-        )
+        pairs = self._pairs.upto(self._count + len(items))[self._count :]
+        last = self._last_users(distinct)
+        self._count += kernels.keep_new(users, starts, items, last, pairs, lengths)
         return lengths
+
+    def _rows(self, pairs: slice, starts: NDArray[np.uint64]) -> tuple[Numbers, Numbers]:
+        """Return rows that have these pairs, and where each user's start."""
+        return self._pairs.upto(0)[pairs], starts.astype(np.uint32)
+
+    def _pair_bytes(self) -> int:
+        return 4
 
     def _times(self) -> Numbers:
         """Return how often each pair kept so far occurred, where that is known."""
+        return _NONE
+
+    def _ones(self) -> Numbers:
+        """Return a count for each row that is kept, where rows are counted."""
         return _NONE
 
 
 class _Counts(_Repeats):
     """Counts repeated pairs as it drops them."""
 
-    def __init__(self, users: GrowingColumn, rows: int, workers: Workers) -> None:
-        super().__init__(users, rows, workers)
-        self._counts: Numbers = np.empty(rows, dtype=np.uint32)
-        self._places: NDArray[np.uint64] = np.zeros(1 << 16, dtype=np.uint64)
+    def __init__(self, users: GrowingColumn, workers: Workers) -> None:
+        super().__init__(users, workers)
+        self._counts, self._places = Growing(np.uint32), Growing(np.uint64)
 
-    def _make_room(self, rows: int, distinct_items: int) -> None:
-        super()._make_room(rows, distinct_items)
-        self._counts.resize(len(self._items), refcheck=False)
-        self._places.resize(len(self._last), refcheck=False)
+    def _scatter(self) -> Scattered:
+        scattered = super()._scatter()
+        self._counts, self._places = Growing(np.uint32), Growing(np.uint64)
+        return scattered
 
-    def _merge(self, items: Numbers, times: Numbers, ends: NDArray[np.uint64]) -> None:
-        self._items, self._counts = items, times
-        self._last.fill(0)
-        self._count = 0
-        users = np.arange(len(ends), dtype=np.uint32)
-        sizes = []
-        for first, stop in cuts(ends, -(-len(items) // (1 << 30))):
-            begin, end = begin_of(first, ends), begin_of(stop, ends)
-            starts = (np.append(begin, ends[first:stop]) - begin).astype(np.uint32)
-            sizes.append(self._keep(users[first:stop], starts, items[begin:end], times[begin:end]))
-        np.cumsum(np.concatenate(sizes), dtype=np.uint64, out=ends)
+    def _last_users(self, distinct_items: int) -> Numbers:
+        del distinct_items
+        return _NONE  # scattered repeats stay until they can be counted
 
-    def _keep(self, users: Numbers, starts: Numbers, items: Numbers, times: Numbers) -> Numbers:
+    def _keep(self, users: Numbers, starts: Numbers, items: Numbers, distinct: int) -> Numbers:
         lengths = np.empty(len(users), dtype=np.uint32)
+        most = self._count + len(items)
+        last, places = self._last.upto(distinct), self._places.upto(distinct)
+        pairs, counts = self._pairs.upto(most), self._counts.upto(most)
         self._count = folds.keep_counted(
-            users,
-            starts,
-            items,
-            times,
-            self._last,
-            self._places,
-            self._items,
-            self._counts,
-            self._count,
-            lengths,
+            users, starts, items, last, places, pairs, counts, self._count, lengths
         )
         return lengths
 
+    def _rows(self, pairs: slice, starts: NDArray[np.uint64]) -> tuple[Numbers, Numbers]:
+        items, times = self._pairs.upto(0)[pairs], self._counts.upto(0)[pairs]
+        return np.repeat(items, times), edges_of(times)[starts].astype(np.uint32)
+
+    def _pair_bytes(self) -> int:
+        return 8
+
     def _times(self) -> Numbers:
-        return self._counts[: self._count]
+        times: Numbers = self._counts.upto(0)[: self._count]
+        return times
+
+    def _ones(self) -> Numbers:
+        return np.ones(self._scattered.count if self._scattered else 0, dtype=np.uint32)

@@ -28,7 +28,6 @@ _TABLE_BYTES: Final = 64
 """What an item takes at most while it is numbered: its key, its place, and slots just doubled."""
 _RUN_BITS: Final = 32
 """A place is that of an item in its run; the run's number is in the bits above."""
-_MOST_TIMES: Final = np.iinfo(np.uint32).max
 
 Places = NDArray[np.uint64]
 
@@ -241,40 +240,23 @@ def _merged(table: Table, parts: list[tuple[Numbers, Numbers, Numbers, Numbers]]
     users = 1 + max((int(found.max()) for found, *_ in parts), default=-1)
     sizes = np.zeros(users, dtype=np.uint64)
     for found, lengths, *_ in parts:
-        kernels.add_sizes(found, lengths, sizes, 0)
+        kernels.add_sizes(found, lengths, sizes)
     ends = np.cumsum(sizes, dtype=np.uint64)
-    items, counts = (_grouped(parts, column, ends - sizes, users) for column in (2, 3))
+    items, counts = (_grouped(parts, column, ends - sizes) for column in (2, 3))
     if len(parts) > 1:  # each of them has no repeats
-        if len(counts):
-            items, counts, sizes = _added_up(items, counts, sizes)
-        else:
-            items = items[: kernels.drop_repeats(items, ends, 0, 0, users)]
-            sizes = np.diff(ends, prepend=np.uint64(0))
+        left = kernels.drop_repeats(items, counts, ends, 0, 0, users)
+        items, counts, sizes = items[:left], counts[:left], np.diff(ends, prepend=np.uint64(0))
     return Bucket(table.words(slice(users)), sizes, items, counts)
 
 
 def _grouped(
-    parts: list[tuple[Numbers, Numbers, Numbers, Numbers]], column: int, places: Places, users: int
+    parts: list[tuple[Numbers, Numbers, Numbers, Numbers]], column: int, places: Places
 ) -> Numbers:
     """Return a column of pairs with each user's side by side, those of earlier runs first."""
     grouped = np.empty(sum(len(part[column]) for part in parts), dtype=np.uint32)
     for part in parts if len(grouped) else ():
-        kernels.regroup(part[column], part[0], part[1], places, grouped, 0, users)
+        kernels.regroup(part[column], part[0], part[1], places, grouped)
     return grouped
-
-
-def _added_up(
-    items: Numbers, counts: Numbers, sizes: NDArray[np.uint64]
-) -> tuple[Numbers, Numbers, NDArray[np.uint64]]:
-    """Drop repeats and add up how often they occurred; items stay in order of first appearance."""
-    owners = np.repeat(np.arange(len(sizes), dtype=np.uint64), sizes.astype(np.int64))
-    pairs, firsts, inverse = np.unique(
-        owners << np.uint64(32) | items, return_index=True, return_inverse=True
-    )
-    times = np.minimum(np.bincount(inverse, weights=counts), _MOST_TIMES).astype(np.uint32)
-    order = np.argsort(firsts)
-    left = np.bincount((pairs >> np.uint64(32)).astype(np.int64), minlength=len(sizes))
-    return items[firsts[order]], times[order], left.astype(np.uint64)
 
 
 def _integers(keys: Words, kind: pa.DataType, numbers: NDArray[np.int64]) -> list[pa.Array]:

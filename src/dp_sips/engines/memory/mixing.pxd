@@ -1,4 +1,4 @@
-"""What both files of compiled loops need."""
+"""What several files of compiled loops need."""
 
 from libc.stdint cimport uint64_t
 
@@ -9,8 +9,14 @@ cdef extern from *:
     #else
     #define DP_PREFETCH(address) ((void)0)
     #endif
+    #if defined(__SIZEOF_INT128__)
+    #define DP_SCALE(x, n) ((uint64_t)(((unsigned __int128)(x) * (n)) >> 64))
+    #else
+    #define DP_SCALE(x, n) ((((x) >> 32) * (n)) >> 32)
+    #endif
     """
     void DP_PREFETCH(const void *address) noexcept nogil
+    uint64_t DP_SCALE(uint64_t x, uint64_t n) noexcept nogil
 
 
 cdef inline uint64_t mix(uint64_t x) noexcept nogil:

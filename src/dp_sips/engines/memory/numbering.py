@@ -14,7 +14,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dp_sips.engines import encoding
-from dp_sips.engines.memory import kernels
+from dp_sips.engines.memory import tables
+from dp_sips.engines.memory.growing import Growing
 from dp_sips.engines.memory.hashing import value_blocks
 from dp_sips.errors import InputError
 from dp_sips.privacy.arrays import Blocks, Bools, Words
@@ -26,6 +27,7 @@ from dp_sips.sources.flat import as_arrow, flat
 Numbers = NDArray[np.uint32]
 
 _MOST_VALUES: Final = 2**32 - 2**20
+_LEAST_DIRECT: Final = 1 << 15
 
 
 def check_numbers(size: int) -> None:
@@ -86,9 +88,11 @@ class Table:
     def __init__(self, width: int, seed: int, workers: Workers) -> None:
         self._pool = workers.pool
         self._shards = [
-            kernels.Shard(shard, workers.shards, width, seed) for shard in range(workers.shards)
+            tables.Shard(shard, workers.shards, width, seed) for shard in range(workers.shards)
         ]
-        self._words: Words = np.empty((0, width), dtype=np.uint64)
+        self._growing = Growing(np.uint64, width)
+        self._words: Words = self._growing.upto(0)
+        self._direct, self._small = Growing(np.uint32), 0
 
     def number(self, words: Words) -> tuple[Numbers, list[Numbers]]:
         """Return the rows' numbers, and for each shard the rows in which its new words stand."""
@@ -96,7 +100,7 @@ class Table:
         numbers = np.empty(len(words), dtype=np.uint32)
         firsts = [np.empty(len(words) + 1, dtype=np.uint32) for _ in self._shards]
 
-        def work(shard: kernels.Shard, rows: Numbers) -> Numbers:
+        def work(shard: tables.Shard, rows: Numbers) -> Numbers:
             return rows[: shard.number(words, self._words, numbers, rows)]
 
         if len(self._shards) == 1:
@@ -104,21 +108,29 @@ class Table:
         return numbers, list(self._pool.map(work, self._shards, firsts))
 
     def _make_room(self, rows: int) -> None:
-        """Let the words grow in place: no second copy, no memory written that is not needed."""
-        lots = max(shard.count for shard in self._shards) // kernels.LOT_SIZE
-        needed = (lots + 1 + rows // kernels.LOT_SIZE + 1) * kernels.LOT_SIZE * len(self._shards)
-        if len(self._words) < needed:
-            shape = (max(needed, len(self._words) * 5 // 4), self._words.shape[1])
-            self._words.resize(shape, refcheck=False)
+        """Let the words grow, so that any of the rows may be new."""
+        lots = max(shard.count for shard in self._shards) // tables.LOT_SIZE
+        needed = (lots + 1 + rows // tables.LOT_SIZE + 1) * tables.LOT_SIZE * len(self._shards)
+        self._words = self._growing.upto(needed)
+        if self._words.shape[1] == 1:
+            self._look_up_directly()
+
+    def _look_up_directly(self) -> None:
+        """Find integers without a hash, as long as at least half of those up to there occur."""
+        while self._small < 2 * max(_LEAST_DIRECT, sum(shard.direct for shard in self._shards)):
+            self._small = max(2 * self._small, 2 * _LEAST_DIRECT)
+            direct = self._direct.upto(self._small)
+            for shard in self._shards:
+                shard.use_direct(direct, self._small, self._words)
 
     def size(self) -> int:
         """Return a number above all numbers given so far; not all below it need be in use."""
-        lots = max(-(-shard.count // kernels.LOT_SIZE) for shard in self._shards)
-        return lots * kernels.LOT_SIZE * len(self._shards)
+        lots = max(-(-shard.count // tables.LOT_SIZE) for shard in self._shards)
+        return lots * tables.LOT_SIZE * len(self._shards)
 
     def held(self) -> int:
         """Return how many bytes the words and their shards take."""
-        words: int = 8 * self._words.shape[1] * self.size()
+        words: int = 8 * self._words.shape[1] * self.size() + 4 * self._small
         return words + sum(shard.held() for shard in self._shards)
 
     def used(self, numbers: slice) -> Bools:
@@ -128,13 +140,14 @@ class Table:
 
     def places(self, numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the shard that gave each number, and how many it had given before."""
-        lots, rest = np.divmod(numbers, kernels.LOT_SIZE)
+        lots, rest = np.divmod(numbers, tables.LOT_SIZE)
         turns, shards = np.divmod(lots, len(self._shards))
-        return shards, turns * kernels.LOT_SIZE + rest
+        return shards, turns * tables.LOT_SIZE + rest
 
     def finish(self) -> None:
         """Free what only numbering needs."""
         self._words = self._words[: self.size()]
+        self._direct, self._small = Growing(np.uint32), 0
         for shard in self._shards:
             shard.free()
 

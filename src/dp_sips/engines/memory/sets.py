@@ -1,6 +1,7 @@
 """The users' sets as two flat arrays, and how they are cut into shares."""
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,7 +49,7 @@ def edges_of(sizes: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def close_gaps(
-    items: Numbers,
+    columns: Sequence[Numbers],
     ends: NDArray[np.uint64],
     shares: list[tuple[int, int]],
     begins: list[int],
@@ -58,7 +59,8 @@ def close_gaps(
     at = 0
     for (first, last), begin, stop in zip(shares, begins, stops, strict=True):
         if at < begin:
-            items[at : at + stop - begin] = items[begin:stop]
+            for column in columns:
+                column[at : at + stop - begin] = column[begin:stop]
             ends[first:last] -= np.uint64(begin - at)
         at += stop - begin
     return at

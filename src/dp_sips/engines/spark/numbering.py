@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_sips.engines.block_sets import hash_blocks
-from dp_sips.engines.memory import kernels
+from dp_sips.engines.memory import tables
 from dp_sips.privacy.arrays import Blocks
 
 
@@ -12,8 +12,8 @@ def number_blocks(blocks: Blocks) -> tuple[Blocks, NDArray[np.uint32]]:
     """Return the distinct blocks, sorted as in a `BlockSet`, and the number of each block there."""
     if not len(blocks):
         return blocks, np.empty(0, dtype=np.uint32)
-    shard = kernels.Shard(0, 1, 2, 0)
-    distinct = np.empty((len(blocks) + 2 * kernels.LOT_SIZE, 2), dtype=np.uint64)
+    shard = tables.Shard(0, 1, 2, 0)
+    distinct = np.empty((len(blocks) + 2 * tables.LOT_SIZE, 2), dtype=np.uint64)
     numbers = np.empty(len(blocks), dtype=np.uint32)
     firsts = np.empty(len(blocks) + 1, dtype=np.uint32)
     count = shard.number(blocks, distinct, numbers, firsts)

@@ -1,0 +1,68 @@
+"""Arrays that grow at their end, in place, and on huge pages once they are large.
+
+Tables are read and written all over the place. On ordinary pages of 4 KB, finding the page takes
+longer than the access itself, and the system hands out one page at a time.
+"""
+
+import mmap
+import sys
+from contextlib import suppress
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from dp_sips.room import memory_limit
+
+_SMALL: Final = 1 << 22
+"""Bytes up to which an array is copied when it grows."""
+_ELSE: Final = 1 << 31
+"""Bytes of memory where the system does not say how much there is."""
+
+
+class Growing:
+    """An array of zeros that grows; where it has a width, a matrix that gets more rows."""
+
+    def __init__(self, dtype: DTypeLike, width: int | None = None) -> None:
+        self._dtype = np.dtype(dtype)
+        self._width = () if width is None else (width,)
+        self._row_bytes = self._dtype.itemsize * (width or 1)
+        self._whole: NDArray[Any] = np.zeros((0, *self._width), self._dtype)
+
+    def upto(self, length: int) -> NDArray[Any]:
+        """Return an array of at least this length; what was returned before may be out of date."""
+        if len(self._whole) < length:
+            self._move(length)
+        return self._whole
+
+    def _move(self, length: int) -> None:
+        before, room = self._whole, max(length, 2 * len(self._whole))
+        if room * self._row_bytes > _SMALL:
+            self._whole = self._reserve(length)
+        else:
+            self._whole = np.zeros((room, *self._width), self._dtype)
+        self._whole[: len(before)] = before
+
+    def _reserve(self, length: int) -> NDArray[Any]:
+        """Return zeros for all that memory could hold: what is never written to takes none."""
+        least = 2 * length * self._row_bytes
+        try:
+            memory = _mapped(max(least, _all_memory()))
+        except OSError:  # there is a limit on addresses
+            memory = _mapped(least)
+        values = len(memory) // self._row_bytes * self._row_bytes // self._dtype.itemsize
+        return np.frombuffer(memory, self._dtype, values).reshape(-1, *self._width)
+
+
+@cache
+def _all_memory() -> int:
+    return memory_limit() or _ELSE
+
+
+def _mapped(size: int) -> mmap.mmap:
+    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if sys.platform == "linux":
+        with suppress(OSError):  # the system has none
+            memory.madvise(mmap.MADV_HUGEPAGE)
+    return memory

@@ -1,0 +1,203 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Tables that number distinct values, compiled. They release the GIL: shards work side by side."""
+
+from libc.stdint cimport uint32_t, uint64_t
+
+import numpy as np
+
+from dp_sips.engines.memory.growing import Growing
+from dp_sips.engines.memory.mixing cimport DP_PREFETCH, DP_SCALE, mix
+
+cdef enum:
+    BLOCK = 1024  # rows of a batch that are looked up together
+    AHEAD = 16  # rows whose memory is fetched ahead of their turn
+    LOT = 1024  # numbers that a shard takes at a time
+    LINE_BITS = 4  # 2⁴ numbers are on a line of memory
+
+LOT_SIZE = LOT
+
+cdef uint64_t SPREAD = 0x9E3779B97F4A7C15  # an odd number without a pattern
+
+
+cdef class Shard:
+    """One shard of a table that numbers distinct values in order of first appearance.
+
+    A value is `width` 64-bit words, one or two. A shard looks only at the values that fall to it,
+    so that several shards can work on one batch at once. Shards take numbers in turns, LOT at a
+    time, so that no two of them write to the same line of memory. A slot holds half of the hash
+    (low) and a number plus one (high), so that the table is small, and can grow without a look at
+    the values.
+
+    Values of one word below `small` need no hash: their numbers, plus one, are in a list that all
+    shards share. What is on one line of memory there falls to the same shard.
+    """
+
+    cdef readonly uint32_t shard, shards, width, count
+    cdef readonly uint32_t direct  # how many of the values counted are below `small`
+    cdef uint32_t slotted  # how many have a slot, which they keep when they become small
+    cdef object _growing, _small
+    cdef uint64_t seed, mask, small
+    cdef uint64_t *slots
+    cdef uint32_t *numbers_of_small
+
+    def __init__(self, uint32_t shard, uint32_t shards, uint32_t width, uint64_t seed):
+        self.shard, self.shards, self.width, self.seed = shard, shards, width, seed
+        self.count, self.direct, self.slotted, self.small = 0, 0, 0, 0
+        self._growing = Growing(np.uint64)
+        self._use_slots(1 << 13)
+
+    def _use_slots(self, uint64_t count):
+        cdef uint64_t[::1] slots = self._growing.upto(count)
+        self.slots = &slots[0]
+        self.mask = count - 1
+
+    def _double(self):
+        """Double the table in place: a second one would be as much fresh memory again.
+
+        Slots are emptied and their contents put back one by one, starting behind a free slot. A
+        content's new home is its old one or lies in the new half, so it is put back at or before
+        its old place, or in the new half, and never behind a slot that has still to be emptied.
+        """
+        cdef uint64_t i, at, place, slot, first = 0, old = self.mask + 1
+        self._use_slots(2 * old)
+        with nogil:
+            while self.slots[first]:
+                first += 1
+            for i in range(first + 1, first + old):
+                at = i & (old - 1)
+                slot = self.slots[at]
+                if slot:
+                    self.slots[at] = 0
+                    place = <uint32_t>slot & self.mask
+                    while self.slots[place]:
+                        place = (place + 1) & self.mask
+                    self.slots[place] = slot
+
+    def use_direct(self, uint32_t[::1] numbers, uint64_t small, const uint64_t[:, ::1] words):
+        """From now on, have the numbers of values below `small` in a list; first, of known ones."""
+        cdef uint64_t n, value, number
+        self._small = numbers
+        self.numbers_of_small = &numbers[0]
+        with nogil:
+            for n in range(self.count):
+                number = self.number_of(n)
+                value = words[number, 0]
+                if self.small <= value < small:
+                    self.numbers_of_small[value] = <uint32_t>(number + 1)
+                    self.direct += 1
+        self.small = small
+
+    def held(self):
+        """Return the bytes that the slots take, or will take soon: twice as many once doubled."""
+        if self._growing is None:
+            return 0
+        return 8 * (self.mask + 1) * (2 if self.slotted * <uint64_t>10 > (self.mask + 1) * 7 else 1)
+
+    def free(self):
+        """Give the memory of slots back; no more values are coming."""
+        self._growing = self._small = None
+        self.slots, self.numbers_of_small, self.small = NULL, NULL, 0
+
+    def number(
+        self, const uint64_t[:, ::1] values, uint64_t[:, ::1] words, uint32_t[::1] numbers,
+        uint32_t[::1] firsts,
+    ):
+        """Write the numbers of this shard's values to `numbers`, the rows of new ones to `firsts`.
+
+        `words[n]` is the value with number n; there must be room for as many more in each shard as
+        there are rows. Returns how many values are new.
+        """
+        cdef Py_ssize_t rows = values.shape[0], start = 0, stop
+        cdef uint32_t new = 0
+        with nogil:
+            while start < rows:
+                if (self.slotted + BLOCK) * <uint64_t>20 > (self.mask + 1) * 17:
+                    with gil:
+                        self._double()
+                stop = min(start + BLOCK, rows)
+                # Two calls, so that each is compiled for one width.
+                if self.width == 1:
+                    new += self._number(
+                        &values[0, 0], &words[0, 0], 1, start, stop, &numbers[0], &firsts[0] + new
+                    )
+                else:
+                    new += self._number(
+                        &values[0, 0], &words[0, 0], 2, start, stop, &numbers[0], &firsts[0] + new
+                    )
+                start += BLOCK
+        return new
+
+    cdef inline uint64_t number_of(self, uint64_t count) noexcept nogil:
+        """Return the number of the value before which this shard had numbered `count`."""
+        return ((count // LOT) * self.shards + self.shard) * LOT + count % LOT
+
+    cdef inline bint is_mine(self, const uint64_t *value, uint32_t width) noexcept nogil:
+        cdef uint64_t word = value[0] >> LINE_BITS if width == 1 else value[0] + value[1]
+        return DP_SCALE((word ^ self.seed) * SPREAD, self.shards) == self.shard
+
+    cdef inline uint32_t _number(
+        self, const uint64_t *values, uint64_t *words, uint32_t width, Py_ssize_t start,
+        Py_ssize_t stop, uint32_t *numbers, uint32_t *firsts,
+    ) noexcept nogil:
+        cdef uint64_t hashes[BLOCK + AHEAD]
+        cdef const void *homes[BLOCK + AHEAD]
+        cdef uint32_t rows[BLOCK]
+        cdef uint32_t mine = 0, new = 0, j
+        cdef uint64_t h, at, slot, n
+        cdef const uint64_t *value
+        cdef Py_ssize_t i
+        for i in range(start, stop):
+            rows[mine] = <uint32_t>i
+            mine += self.is_mine(values + i * width, width)
+        for j in range(mine):
+            value = values + rows[j] * width
+            h = mix(value[0] ^ self.seed)
+            if width == 2:
+                h = mix(h ^ value[1])
+            hashes[j] = h
+            homes[j] = &self.slots[h & self.mask]
+            if width == 1 and value[0] < self.small:
+                homes[j] = &self.numbers_of_small[value[0]]
+        for j in range(AHEAD):
+            hashes[mine + j], homes[mine + j] = 0, self.slots
+        for j in range(AHEAD):
+            DP_PREFETCH(homes[j])
+        for j in range(mine):
+            DP_PREFETCH(homes[j + AHEAD])
+            at = hashes[j + AHEAD // 2] & self.mask
+            if homes[j + AHEAD // 2] == &self.slots[at] and self.slots[at]:
+                DP_PREFETCH(&words[((self.slots[at] >> 32) - 1) * width])
+            i = rows[j]
+            value = values + i * width
+            if width == 1 and value[0] < self.small:
+                n = self.numbers_of_small[value[0]]
+            else:
+                h = <uint32_t>hashes[j]
+                at = h & self.mask
+                n = 0
+                while self.slots[at] != 0:
+                    slot = self.slots[at]
+                    if <uint32_t>slot == h:
+                        n = slot >> 32
+                        if words[(n - 1) * width] == value[0] and (
+                            width == 1 or words[(n - 1) * 2 + 1] == value[1]
+                        ):
+                            break
+                        n = 0
+                    at = (at + 1) & self.mask
+            if n == 0:
+                n = self.number_of(self.count) + 1
+                self.count += 1
+                if width == 1 and value[0] < self.small:
+                    self.numbers_of_small[value[0]] = <uint32_t>n
+                    self.direct += 1
+                else:
+                    self.slots[at] = h | n << 32
+                    self.slotted += 1
+                words[(n - 1) * width] = value[0]
+                if width == 2:
+                    words[(n - 1) * 2 + 1] = value[1]
+                firsts[new] = <uint32_t>i
+                new += 1
+            numbers[i] = <uint32_t>(n - 1)
+        return new

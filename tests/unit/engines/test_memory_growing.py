@@ -1,0 +1,49 @@
+import mmap
+
+import numpy as np
+import pytest
+
+from dp_sips.engines.memory import growing
+from dp_sips.engines.memory.growing import Growing
+
+LARGE = growing._SMALL
+
+
+class TestGrowing:
+    @pytest.mark.parametrize("width", [None, 2])
+    @pytest.mark.parametrize("steps", [[1, 3, 1000], [10, LARGE], [LARGE, 3 * LARGE]])
+    def test_keeps_what_was_written_and_adds_zeros(
+        self, width: int | None, steps: list[int]
+    ) -> None:
+        array, written = Growing(np.uint32, width), 0
+        for step in steps:
+            grown = array.upto(step)
+            assert len(grown) >= step
+            assert grown.shape[1:] == (() if width is None else (width,))
+            assert (grown[:written] == 7).all()
+            assert not grown[written:step].any()
+            grown[:step] = 7
+            written = step
+
+    def test_a_large_one_stays_where_it_is(self) -> None:
+        array = Growing(np.uint64)
+        first = array.upto(LARGE)
+        first[0] = 5
+        again = array.upto(2 * LARGE)
+        assert again.ctypes.data == first.ctypes.data
+        assert again[0] == 5
+
+    def test_takes_little_address_space_where_there_is_a_limit(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def mapped(size: int) -> mmap.mmap:
+            if size > 100 * LARGE:
+                raise OSError
+            return mmap.mmap(-1, size)
+
+        monkeypatch.setattr(growing, "_mapped", mapped)
+        array = Growing(np.uint8)
+        array.upto(LARGE + 1)[:] = 3
+        grown = array.upto(9 * LARGE)
+        assert (grown[: LARGE + 1] == 3).all()
+        assert len(grown) <= 18 * LARGE
