@@ -201,8 +201,12 @@ class MemoryContributions(Contributions):
 
         list(self._pool.map(add, range(threads), self._histograms))
         total, *others = self._histograms
-        for other in others:
-            total += other
+
+        def add_up(piece: slice) -> None:
+            for other in others:
+                total[piece] += other[piece]
+
+        self._by_pieces(add_up)
         return total, stops
 
     def _share_out(self) -> None:
@@ -455,7 +459,15 @@ class MemoryContributions(Contributions):
         return pa.Table.from_arrays(columns, names=self._schema.names)
 
     def _user_words(self) -> Weights:
-        return bounding.user_words(self._key, self._user_blocks())
+        users = len(self._sets.ends)
+        words: Weights = np.empty(users, dtype=np.uint64)
+
+        def work(piece: slice) -> None:
+            own = slice(piece.start, min(piece.stop, users))
+            words[own] = bounding.user_words(self._key, self._users.blocks(own))
+
+        self._by_pieces(work, size=users)
+        return words
 
     def _user_blocks(self) -> Blocks:
         return self._users.blocks(slice(len(self._sets.ends)))  # there is room for more
@@ -478,6 +490,9 @@ class MemoryContributions(Contributions):
         self._by_pieces(work)
         return counts
 
-    def _by_pieces(self, work: Callable[[slice], None], step: int = _PIECE) -> None:
-        size = self._items.size()
-        list(self._pool.map(work, (slice(i, i + step) for i in range(0, size, step))))
+    def _by_pieces(
+        self, work: Callable[[slice], None], step: int = _PIECE, size: int | None = None
+    ) -> None:
+        """Work on pieces of all items, or of something else of this size, side by side."""
+        starts = range(0, self._items.size() if size is None else size, step)
+        list(self._pool.map(work, (slice(i, i + step) for i in starts)))
