@@ -323,14 +323,15 @@ class _Excess:
 
     def worst(self, quantile: float) -> int:
         """Return the block with the largest excess, if the estimate of D(t) is a good one."""
-        estimate = self.bound.estimate(self.rho, self._thresholds(quantile)) / self.left
+        estimate = self._estimate(quantile)
         near = np.flatnonzero(estimate >= _NEARLY * estimate.max())
         return int(near[self.of(near, quantile).argmax()])
 
     def above(self, thresholds: Floats) -> bool:
-        """Return whether some block has an excess above 0, with the last of these thresholds."""
+        """Return whether a block is known to have an excess, with the last of these thresholds."""
         quantile = self.bound.schedule.quantile(self.rho, float(thresholds[-1]))
-        return bool(self.of(np.array([self.worst(quantile)]), quantile)[0] > 0)
+        likely = np.array([self._estimate(quantile).argmax()])
+        return bool(self.of(likely, quantile)[0] > 0)
 
     def least_quantile(self) -> float:
         """Return about the least quantile at which no block of t has an excess above 0.
@@ -349,6 +350,9 @@ class _Excess:
             if most in worst:  # above 0 by no more than the rounding of another order of summation
                 return _least(lambda quantile: float(self.everywhere(quantile).max()))
             worst.append(most)
+
+    def _estimate(self, quantile: float) -> Floats:
+        return self.bound.estimate(self.rho, self._thresholds(quantile)) / self.left
 
     def _thresholds(self, quantile: float) -> Floats:
         return self.bound.schedule.thresholds(self.rho, quantile)
