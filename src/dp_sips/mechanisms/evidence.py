@@ -82,7 +82,7 @@ Public: everything here. No function in this file sees data.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Final, Self
 
 import numpy as np
@@ -293,9 +293,10 @@ def calibrate_evidence_rho(rho: float, delta: float, schedule: Schedule, max_ite
 
 @dataclass(frozen=True)
 class _Excess:
-    """By how much D(t) is above what is left for it, for a last quantile: in logarithms.
+    """By how much D(t) is above what G(t) leaves for it, for a last quantile: in logarithms.
 
-    Guarantee: not above 0 in a block where D(t) + G(t) ≤ δ for all of its t, and falling.
+    Guarantee: where it is not above 0, D(t) + G(t) ≤ δ for all t of the block. It falls with the
+    quantile.
 
     Attributes:
         rho: ρ of all noise.
@@ -341,8 +342,7 @@ class _Excess:
         """
         worst = sorted({self.worst(quantile) for quantile in _ANYWHERE})
         while True:
-            some = np.array(worst)
-            found = _least(lambda quantile: float(self.of(some, quantile).max()))  # noqa: B023
+            found = _least(partial(self._most, np.array(worst)))
             whole = self.everywhere(found)
             most = int(whole.argmax())
             if whole[most] <= 0:
@@ -350,6 +350,9 @@ class _Excess:
             if most in worst:  # above 0 by no more than the rounding of another order of summation
                 return _least(lambda quantile: float(self.everywhere(quantile).max()))
             worst.append(most)
+
+    def _most(self, blocks: Integers, quantile: float) -> float:
+        return float(self.of(blocks, quantile).max())
 
     def _estimate(self, quantile: float) -> Floats:
         return self.bound.estimate(self.rho, self._thresholds(quantile)) / self.left
