@@ -24,7 +24,7 @@ UPWARDS: Final = 1 + 1e-9
 """Far above all the rounding in sums of a few thousand positive floats."""
 
 # Chances below this are no chances: beside those that count, less than their rounding.
-_HARDLY = 1e-17
+_HARDLY = 1e-20
 # Sums of claims matter where the chance of at most as much is between these; what is below and
 # above is cut off whenever there are so many more claims.
 _WINDOW = (1e-22, 1 - 1e-13)
@@ -111,7 +111,7 @@ def claim_chances(schedule: Schedule) -> Floats:
     found = [np.array([0.0] * (len(CLAIMS) - 1) + [1.0])]
     for index, (before, time) in enumerate(zip([0.0, *times], times[:-1], strict=False)):
         deviation = math.sqrt(time - before)
-        far = min(size, math.ceil(7 * deviation / step))
+        far = min(size, math.ceil(8 * deviation / step))
         moves = np.diff(cdf(np.arange(-far, far + 2.0) * (step / deviation)))
         edges = schedule.edges(index) * math.sqrt(time)
         least = max(first - far, int(lattice.searchsorted(edges[0])))
