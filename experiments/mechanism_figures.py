@@ -34,7 +34,7 @@ from dp_sips.mechanisms import (
 from dp_sips.mechanisms.adaptive import WIDE_BITS, Spread
 from dp_sips.mechanisms.auto import _LEAN, _LONG_LISTS, _SHORT_LISTS
 from dp_sips.mechanisms.base import EpsilonDelta
-from dp_sips.mechanisms.evidence import CLAIMS
+from dp_sips.mechanisms.claims import CLAIMS
 from dp_sips.mechanisms.turns import Proportional
 from dp_sips.privacy.arrays import Bools, Floats
 from dp_sips.privacy.weights import UNIT, WHOLE_CLAIM

@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dp_sips import count_users
-from dp_sips.mechanisms.evidence import CLAIMS, STEP_BITS
+from dp_sips.mechanisms.claims import CLAIMS
+from dp_sips.mechanisms.evidence import STEP_BITS
 from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.noise import Key
 from dp_sips.progress import Progress

@@ -327,8 +327,8 @@ _BUDGETS: Final = [
         "D(t) counts with thresholds for a tenth of the tail",
         "formulas of cumulative",
         "mechanisms.evidence:JointBound._releases",
-        "(tails @ self._cells)",
-        "(0.1 * tails @ self._cells)",
+        "tails * self._ends",
+        "0.1 * tails * self._ends",
     ),
     _slip(
         "G(t) with half of ρ",
@@ -340,7 +340,7 @@ _BUDGETS: Final = [
     _slip(
         "the accounting counts on an earlier, lower drop level",
         "claims of noise",
-        "mechanisms.evidence:claim_chances",
+        "mechanisms.claims:claim_chances",
         "schedule.edges(index)",
         "schedule.edges(max(index - 1, 0))",
     ),

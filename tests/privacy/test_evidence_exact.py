@@ -29,8 +29,9 @@ from scipy.special import ndtr
 from dp_sips import MemoryEngine, Plan, plan, select_partitions
 from dp_sips.auditing.divergence import true_delta
 from dp_sips.mechanisms import Cumulative
+from dp_sips.mechanisms.claims import CLAIMS
 from dp_sips.mechanisms.cumulative import EvidenceRound
-from dp_sips.mechanisms.evidence import CLAIMS, STEP_BITS, claim_edges
+from dp_sips.mechanisms.evidence import STEP_BITS, claim_edges
 from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.noise import Key
 from dp_sips.privacy.weights import claimed_weight

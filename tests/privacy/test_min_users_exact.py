@@ -21,7 +21,8 @@ from tests.privacy.histories import Sets, crowd, worst_delta
 from dp_sips import Cumulative, Matching, Single, Sips, SipsRule, WeightedGaussian, plan
 from dp_sips.engines import reference
 from dp_sips.engines.reference import ReferenceContributions
-from dp_sips.mechanisms.evidence import CLAIMS, STEP_BITS, joint_bound
+from dp_sips.mechanisms.claims import CLAIMS
+from dp_sips.mechanisms.evidence import STEP_BITS, joint_bound
 from dp_sips.privacy.budget import gaussian_delta
 from dp_sips.privacy.weights import UNIT
 

@@ -37,13 +37,12 @@ from dp_sips.mechanisms.base import (
     table_of_rounds,
     without_bounds,
 )
+from dp_sips.mechanisms.claims import CLAIMS, Schedule
 from dp_sips.mechanisms.evidence import (
-    CLAIMS,
     NOISE_PARTS,
     SHARED_PARTS,
     STEP_BITS,
     JointBound,
-    Schedule,
     calibrate_evidence,
     calibrate_evidence_rho,
     claim_edges,
@@ -329,9 +328,9 @@ class Cumulative:
                 sampler = lattice_cost(rho, schedule, max_items)
             case EpsilonDelta():
                 rho, thresholds, sampler = _calibrated(asked, schedule, max_items, shared=shared)
+        bound = joint_bound(schedule, max_items, shared=shared)
         rounds = tuple(
-            replace(step, min_users=self.min_users)
-            for step in _rounds(rho, thresholds, schedule, max_items)
+            replace(step, min_users=self.min_users) for step in _rounds(rho, thresholds, bound)
         )
         constants = schedule, max_items, tuple(thresholds.tolist())
         if shared:
@@ -339,7 +338,7 @@ class Cumulative:
             statement = zcdp_of_epsilon(epsilon), delta, sampler
             guarantee: Guarantee = SharedEvidenceGuarantee(*statement, *constants, rho)
         else:
-            spent = joint_bound(schedule, max_items).threshold_delta(rho, thresholds)
+            spent = bound.threshold_delta(rho, thresholds)
             guarantee = EvidenceGuarantee(rho, spent, sampler, *constants)
         return Design(rounds, guarantee, Bounds(max_items, once=True))
 
@@ -384,17 +383,16 @@ def _calibrated(
             return rho, thresholds, aside
 
 
-def _rounds(
-    rho: float, thresholds: Floats, schedule: Schedule, max_items: int
-) -> tuple[EvidenceRound, ...]:
-    parts = joint_bound(schedule, max_items).release_by_round(rho, thresholds)
+def _rounds(rho: float, thresholds: Floats, bound: JointBound) -> tuple[EvidenceRound, ...]:
+    schedule = bound.schedule
+    parts = bound.release_by_round(rho, thresholds)
     return tuple(
         EvidenceRound(
             rho=rho * share,
             delta=part,
             sigma=rounded_up(1 / math.sqrt(2 * rho * share)),
             threshold=level,
-            max_items=max_items,
+            max_items=bound.max_items,
             share=share,
             count=count,
             counted=counted,

@@ -62,8 +62,8 @@ pays for an error of 2⁻¹²³ (README.md), so for 16 cells; `lattice_cost` cha
 as there are such cells.
 
 Numbers. All expectations are bounded from above:
- - the claim of noise alone is bounded from below, on a lattice, always rounding down; only the
-   first `_TRACKED` of a user's items are counted. Lower claims mean larger D and G;
+ - the claim of noise alone is bounded from below (`claims.py`); only the first `_TRACKED` of a
+   user's items are counted. Lower claims mean larger D and G;
  - rounds depend on each other, and what is used of B_1 … B_i is the law of each: a sum of t − 1
    independent claims. Of all ways to couple them, the one in which all are the same quantile U of
    their laws has the largest E g(Σ p_l b(B_l)), for every convex g and monotone b: the comonotone
@@ -73,32 +73,29 @@ Numbers. All expectations are bounded from above:
    left, a sum over cells with each quantile at the left end, where B is least;
  - blocks of t have their largest t as a factor, and the quantiles of their smallest t;
  - δ_G is taken from chords over y, which lie above a convex function;
- - `_UPWARDS` pays for the rounding of floats, in evidence too: 10⁻¹³ of a deviation moves no tail
+ - `UPWARDS` pays for the rounding of floats, in evidence too: 10⁻¹³ of a deviation moves no tail
    by more than a factor 1 + 10⁻¹¹.
 
 Public: everything here. No function in this file sees data.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
-from typing import Final
+from functools import cache, lru_cache, partial
+from typing import Final, Self
 
 import numpy as np
 
+from dp_sips.mechanisms.claims import UPWARDS, Schedule, cdf, claim_quantiles
 from dp_sips.privacy.arrays import Floats, Integers
 from dp_sips.privacy.budget import gaussian_delta
 from dp_sips.privacy.guarantee import SamplerCost
 from dp_sips.privacy.noise import SAMPLER_TAIL
 from dp_sips.privacy.search import boundary
-from dp_sips.privacy.weights import WHOLE_CLAIM
 
 STEP_BITS: Final = 12
 """Weights and noise are multiples of 2^-STEP_BITS."""
-
-CLAIMS: Final = (0, 1, 4, 9, 16)
-"""a², in sixteenths: dropped, or a quarter, a half, three quarters, the whole of a weight."""
 
 _HALF_STEP = 2.0 ** -(STEP_BITS + 1)
 _TRACKED = 192
@@ -106,101 +103,13 @@ _CHORDS = 256
 # Calibration stops where the largest D(t) is this near to what may be spent on it, relatively.
 _SPARE = 1e-3
 _MOST_STEPS = 60
-# Far above all the rounding in sums of a few thousand positive floats.
-_UPWARDS = 1 + 1e-9
+# Estimates of D(t) take so many cells for one, and blocks with less than this part of the largest
+# estimate for better than the worst block.
+_CELLS_AT_ONCE = 20
+_NEARLY = 0.95
 # Cells of the quantile U, dense where few of a user's own items survive.
 _QUANTILES = np.unique(np.concatenate(([0.0], np.logspace(-9, -1, 40), np.linspace(0.1, 1.0, 40))))
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """The public constants of the mechanism.
-
-    Attributes:
-        shares: How much of the budget each round gets; they need not add up to one.
-        trust: How much more than its share each round counts than the one before.
-        drops: z_l, below how many deviations of its noise evidence is hopeless after round l.
-        ramp: How many deviations above that an item has its whole claim.
-        margin: The thresholds are T_i = margin + q_i s_i.
-        patience: How much less likely than in the last round, by a factor, noise alone may release
-            an item in each earlier round.
-    """
-
-    shares: tuple[float, ...]
-    trust: float
-    drops: tuple[float, ...]
-    ramp: float
-    margin: float
-    patience: float
-
-    @cached_property
-    def fractions(self) -> Floats:
-        """f_l, adding up to one."""
-        shares = np.array(self.shares)
-        return np.asarray(shares / shares.sum())
-
-    @cached_property
-    def counts(self) -> Floats:
-        """c_l, how much each round counts."""
-        return np.asarray(self.fractions * self.trust ** np.arange(len(self.shares)))
-
-    @cached_property
-    def counted(self) -> Floats:
-        """C_i, how much the rounds so far count."""
-        return np.cumsum(self.counts)
-
-    @cached_property
-    def variances(self) -> Floats:
-        """V_i."""
-        return np.cumsum(self.counts**2 / self.fractions)
-
-    def deviations(self, rho: float) -> Floats:
-        """Return s_i, the deviation of the noise in evidence after each round."""
-        return np.asarray(np.sqrt(self.variances / (2 * rho)) / self.counted)
-
-    def edges(self, index: int) -> Floats:
-        """Return the evidence, in deviations, from which an item has each claim except 0."""
-        sides = np.sqrt(np.array(CLAIMS[1:]) / WHOLE_CLAIM)
-        sides[0] = 0.0  # below the ramp's first step, an item is dropped
-        return np.asarray(self.drops[index] + self.ramp * sides)
-
-    def thresholds(self, rho: float, quantile: float) -> Floats:
-        """Return T_i where the last quantile is given: Q(q_i) ≈ Q(q_I) / patience before."""
-        early = math.sqrt(quantile**2 + 2 * math.log(self.patience))
-        quantiles = np.full(len(self.shares), early)
-        quantiles[-1] = quantile
-        return np.asarray(self.margin + quantiles * self.deviations(rho))
-
-    def quantile(self, rho: float, threshold: float) -> float:
-        """Return the last quantile where T_I is given."""
-        return (threshold - self.margin) / float(self.deviations(rho)[-1])
-
-
-@lru_cache
-def claim_chances(schedule: Schedule) -> Floats:
-    """Return chances of each claim in each round (rounds × claims), below those of noise alone.
-
-    Evidence that is noise alone is a Brownian motion at times V_l, over C_l. It lives on a lattice
-    here, rounded down after each step; what moves too far counts as dropped.
-    """
-    step, reach = 0.004, 7.0
-    size = int(reach / step)
-    lattice = np.arange(-size, size + 1) * step
-    times = schedule.variances / schedule.variances[-1]
-    chances = np.zeros(len(lattice))
-    chances[size] = 1.0
-    found = [np.array([0.0] * (len(CLAIMS) - 1) + [1.0])]
-    for index, (before, time) in enumerate(zip([0.0, *times], times[:-1], strict=False)):
-        deviation = math.sqrt(time - before)
-        far = min(size, math.ceil(8 * deviation / step))
-        moves = np.diff(_cdf(np.arange(-far, far + 2.0) * (step / deviation)))
-        chances = np.convolve(chances, moves)[far : far + len(lattice)]
-        places = np.searchsorted(schedule.edges(index) * math.sqrt(time), lattice, side="right")
-        chances[places == 0] = 0.0
-        alive = np.bincount(places, chances / _UPWARDS, minlength=len(CLAIMS))
-        alive[0] = max(0.0, 1 - float(alive.sum())) + 1e-15  # the rest, and its rounding
-        found.append(alive)
-    return np.stack(found)
+_ALL: Final = slice(None)
 
 
 def joint_bound(schedule: Schedule, max_items: int, *, shared: bool = False) -> "JointBound":
@@ -224,59 +133,83 @@ class JointBound:
         self.max_items = max_items
         self.starts = _starts(max_items)
         self._ends = np.append(self.starts[1:] - 1, max_items)
-        self._cells = np.diff(_QUANTILES) * _UPWARDS
+        self._cells = np.diff(_QUANTILES) * UPWARDS
         others, self._place = np.unique(_tracked(self.starts - 1), return_inverse=True)
         own = _tracked(self.starts)
-        sums = _claim_quantiles(schedule, np.union1d(others, own))
-        self._shared = np.stack([self._weights(sums[n]) for n in others])
-        pairs = zip(self.starts.tolist(), own, strict=True)
-        self._norms = np.stack([self._left(t, sums[n]) for t, n in pairs])
+        needed = np.union1d(others, own)
+        sums = claim_quantiles(schedule, needed, _QUANTILES[:-1] * (1 - 1e-9))
+        self._shared = self._weights(sums[needed.searchsorted(others)])
+        self._norms = self._left(sums[needed.searchsorted(own)])
         if shared:
             self._norms = np.ones_like(self._norms)
+        firsts = np.arange(0, len(self._cells), _CELLS_AT_ONCE)
+        self._few_cells = np.add.reduceat(self._cells, firsts)
+        weighted = np.add.reduceat(self._shared * self._cells, firsts, axis=2)
+        self._few_shared = weighted / self._few_cells
 
     def _weights(self, others: Floats) -> Floats:
-        """Return m_i in each cell (rounds × cells)."""
+        """Return m_i for each number of others (× rounds × cells)."""
         parts = self.schedule.counts[:, None] / np.sqrt(1 + others)
-        return np.asarray(np.cumsum(parts, axis=0) / self.schedule.counted[:, None])
+        for index in range(1, len(self.schedule.counts)):  # faster than NumPy's cumsum
+            parts[:, index] += parts[:, index - 1]
+        return np.asarray(parts / self.schedule.counted[:, None])
 
-    def _left(self, t: int, own: Floats) -> Floats:
-        """Return y in each cell."""
-        rest = self.max_items - t
-        left = rest / (rest + own) if rest else np.zeros_like(own)
+    def _left(self, own: Floats) -> Floats:
+        """Return y for each block of t (× cells)."""
+        rest = (self.max_items - self.starts)[:, None, None]
+        left = rest / np.maximum(1.0, rest + own)  # where rest is 0, so is what is left
         return np.asarray(np.minimum(1.0, self.schedule.fractions @ left))
 
-    def release(
-        self, rho: float, thresholds: Floats, blocks: slice | Sequence[int] = slice(None)
-    ) -> Floats:
-        """Return the largest D(t) of each block of t, or of some of them."""
-        return np.asarray(self._releases(rho, thresholds, blocks).sum(axis=1))
+    def release(self, rho: float, thresholds: Floats) -> Floats:
+        """Return the largest D(t) of each block of t."""
+        return np.asarray(_release_by_round(self, rho, tuple(thresholds.tolist())).sum(axis=1))
 
     def release_by_round(self, rho: float, thresholds: Floats) -> list[float]:
         """Return what each round adds to D(t), at the t where D is largest."""
-        parts = self._releases(rho, thresholds, slice(None))
+        parts = _release_by_round(self, rho, tuple(thresholds.tolist()))
         return [float(part) for part in parts[int(parts.sum(axis=1).argmax())]]
 
-    def _releases(self, rho: float, thresholds: Floats, blocks: slice | Sequence[int]) -> Floats:
-        """Return the parts of D(t) for blocks of t (rows) and each round (columns)."""
+    def release_of(self, blocks: Integers, rho: float, thresholds: Floats) -> Floats:
+        """Return the largest D(t) of some blocks of t."""
+        tails = self._mean_tails(rho, thresholds, self._place[blocks])
+        return np.asarray(self._releases(tails, blocks).sum(axis=1))
+
+    def estimate(self, rho: float, thresholds: Floats) -> Floats:
+        """Return about the largest D(t) of each block of t, from few cells: not a bound."""
+        tails = self._tails(rho, thresholds, self._few_shared) @ self._few_cells
+        return np.asarray(tails.sum(axis=1)[self._place] * self._ends)
+
+    def all_releases(self, rho: float, thresholds: Floats) -> Floats:
+        """Return the parts of D(t) for all blocks of t (rows) and each round (columns)."""
+        return self._releases(self._mean_tails(rho, thresholds, _ALL)[self._place], _ALL)
+
+    def _releases(self, tails: Floats, blocks: Integers | slice) -> Floats:
+        """Return the parts of D(t) for blocks of t (rows) with these tails."""
+        return np.asarray(tails * self._ends[blocks, None] * UPWARDS)
+
+    def _mean_tails(self, rho: float, thresholds: Floats, places: Integers | slice) -> Floats:
+        """Return E Q((T_i − m_i)/s_i) for numbers of others (rows) and each round (columns)."""
+        return np.asarray(self._tails(rho, thresholds, self._shared[places]) @ self._cells)
+
+    def _tails(self, rho: float, thresholds: Floats, shared: Floats) -> Floats:
+        """Return Q((T_i − m_i)/s_i), from above, where m_i is `shared` (… × rounds × cells)."""
         # An average of rounded noise may be half a step too high.
-        exact = (thresholds - _HALF_STEP)[:, None]
-        places, back = np.unique(self._place[blocks], return_inverse=True)
-        deviations = self.schedule.deviations(rho)[:, None]
-        tails = _convex_tail((exact - self._shared[places]) / deviations)
-        return np.asarray((tails @ self._cells)[back] * self._ends[blocks, None] * _UPWARDS)
+        quantiles = (thresholds - _HALF_STEP)[:, None] - shared
+        quantiles /= self.schedule.deviations(rho)[:, None]
+        return _convex_tail(quantiles)
 
     def noise(self, epsilon: float, rho: float, more: float = 0.0) -> Floats:
         """Return G(t) at the start of each block of t: the most in the block, as G decreases.
 
         `more` is ρ of a Gaussian mechanism on the release, of which `joint.py` speaks.
         """
-        if (rho + more) * _UPWARDS > math.sqrt(1 + epsilon**2) - 1:
-            whole = gaussian_delta(epsilon, math.sqrt(2 * (rho + more)) * _UPWARDS)
+        if (rho + more) * UPWARDS > math.sqrt(1 + epsilon**2) - 1:
+            whole = gaussian_delta(epsilon, math.sqrt(2 * (rho + more)) * UPWARDS)
             return np.full(len(self.starts), whole)
         points = np.linspace(0.0, 1.0, _CHORDS + 1)
-        norms = np.sqrt(2 * (rho * points + more)) * _UPWARDS
+        norms = np.sqrt(2 * (rho * points + more)) * UPWARDS
         deltas = [gaussian_delta(epsilon, norm) if norm else 0.0 for norm in norms.tolist()]
-        return np.asarray(np.interp(self._norms, points, deltas) @ self._cells * _UPWARDS)
+        return np.asarray(np.interp(self._norms, points, deltas) @ self._cells * UPWARDS)
 
     def delta(self, epsilon: float, rho: float, thresholds: Floats) -> float:
         """Return max_t D(t) + G(t)."""
@@ -286,6 +219,12 @@ class JointBound:
     def threshold_delta(self, rho: float, thresholds: Floats) -> float:
         """Return max_t D(t), the δ of the zCDP statement."""
         return min(1.0, float(self.release(rho, thresholds).max()))
+
+
+@lru_cache(maxsize=16)
+def _release_by_round(bound: JointBound, rho: float, thresholds: tuple[float, ...]) -> Floats:
+    """Return the parts of D(t): the last check of a calibration needs them, and what follows."""
+    return bound.all_releases(rho, np.array(thresholds))
 
 
 def lattice_cost(rho: float, schedule: Schedule, max_items: int) -> SamplerCost:
@@ -322,14 +261,16 @@ def calibrate_evidence(
     best: tuple[float, Floats] | None = None
     for part in reversed(SHARED_PARTS if shared else NOISE_PARTS):  # mostly, the last is the best
         rho = largest_rho(epsilon, part * delta)
+        # Thresholds as low as the best so far would spend too much: no need to search.
+        if best is not None and _Excess.of_release(rho, delta, bound).above(best[1]):
+            continue
         noise = bound.noise(epsilon, rho)
         if float(noise.max()) >= delta:
             continue
-        excess = _excess(rho, delta, noise, bound)
-        # Thresholds as low as the best so far would spend too much: no need to search.
-        if best is not None and excess(schedule.quantile(rho, float(best[1][-1])), _ALL).max() > 0:
+        excess = _Excess(rho, (delta - noise) / UPWARDS, bound)
+        if best is not None and excess.above(best[1]):
             continue
-        thresholds = schedule.thresholds(rho, _least_quantile(excess))
+        thresholds = schedule.thresholds(rho, excess.least_quantile())
         if best is None or thresholds[-1] <= best[1][-1]:
             best = rho, thresholds
     assert best is not None
@@ -346,49 +287,84 @@ SHARED_PARTS: Final = (0.4, 0.5, 0.6, 0.7, 0.8)
 def calibrate_evidence_rho(rho: float, delta: float, schedule: Schedule, max_items: int) -> Floats:
     """Return the lowest thresholds that are δ-approximate ρ-zCDP."""
     bound = joint_bound(schedule, max_items)
-    excess = _excess(rho, delta, np.zeros(len(bound.starts)), bound)
-    return schedule.thresholds(rho, _least_quantile(excess))
+    excess = _Excess.of_release(rho, delta, bound)
+    return schedule.thresholds(rho, excess.least_quantile())
 
 
-_Excess = Callable[[float, slice | Sequence[int]], Floats]
-"""By how much D(t) + noise(t) is above δ in some blocks of t, for a last quantile."""
+@dataclass(frozen=True)
+class _Excess:
+    """By how much D(t) is above what G(t) leaves for it, for a last quantile: in logarithms.
 
+    Guarantee: where it is not above 0, D(t) + G(t) ≤ δ for all t of the block. It falls with the
+    quantile.
 
-def _excess(rho: float, delta: float, noise: Floats, bound: JointBound) -> _Excess:
-    """Return the excess for this noise.
-
-    Guarantee: not above 0 where D(t) + noise(t) ≤ δ for all t of a block, and falling.
+    Attributes:
+        rho: ρ of all noise.
+        left: (δ − G(t)) / UPWARDS of each block of t.
+        bound: What knows D(t).
     """
-    left = (delta - noise) / _UPWARDS
 
-    def excess(quantile: float, blocks: slice | Sequence[int]) -> Floats:
-        """Return the logarithms of the largest D(t) in units of what may be spent on it."""
-        thresholds = bound.schedule.thresholds(rho, quantile)
-        used = bound.release(rho, thresholds, blocks) / left[blocks]
-        return np.asarray(np.log(np.maximum(used, 1e-300)))
+    rho: float
+    left: Floats
+    bound: JointBound
 
-    return excess
+    @classmethod
+    def of_release(cls, rho: float, delta: float, bound: JointBound) -> Self:
+        """Return the excess of D(t) alone, without G(t)."""
+        return cls(rho, np.full(len(bound.starts), delta / UPWARDS), bound)
+
+    def everywhere(self, quantile: float) -> Floats:
+        """Return the excess of each block of t."""
+        return _logs(self.bound.release(self.rho, self._thresholds(quantile)) / self.left)
+
+    def of(self, blocks: Integers, quantile: float) -> Floats:
+        """Return the excess of some blocks of t."""
+        released = self.bound.release_of(blocks, self.rho, self._thresholds(quantile))
+        return _logs(released / self.left[blocks])
+
+    def worst(self, quantile: float) -> int:
+        """Return the block with the largest excess, if the estimate of D(t) is a good one."""
+        estimate = self._estimate(quantile)
+        near = np.flatnonzero(estimate >= _NEARLY * estimate.max())
+        return int(near[self.of(near, quantile).argmax()])
+
+    def above(self, thresholds: Floats) -> bool:
+        """Return whether a block is known to have an excess, with the last of these thresholds."""
+        quantile = self.bound.schedule.quantile(self.rho, float(thresholds[-1]))
+        likely = np.array([self._estimate(quantile).argmax()])
+        return bool(self.of(likely, quantile)[0] > 0)
+
+    def least_quantile(self) -> float:
+        """Return about the least quantile at which no block of t has an excess above 0.
+
+        The search looks at the blocks alone that are worst somewhere, as they are very few. Where
+        another turns out to be worse at what was found, it is added to them.
+        """
+        worst = sorted({self.worst(quantile) for quantile in _ANYWHERE})
+        while True:
+            found = _least(partial(self._most, np.array(worst)))
+            whole = self.everywhere(found)
+            most = int(whole.argmax())
+            if whole[most] <= 0:
+                return found
+            if most in worst:  # above 0 by no more than the rounding of another order of summation
+                return _least(lambda quantile: float(self.everywhere(quantile).max()))
+            worst.append(most)
+
+    def _most(self, blocks: Integers, quantile: float) -> float:
+        return float(self.of(blocks, quantile).max())
+
+    def _estimate(self, quantile: float) -> Floats:
+        return self.bound.estimate(self.rho, self._thresholds(quantile)) / self.left
+
+    def _thresholds(self, quantile: float) -> Floats:
+        return self.bound.schedule.thresholds(self.rho, quantile)
 
 
-def _least_quantile(excess: _Excess) -> float:
-    """Return about the least quantile at which no block of t has an excess above 0.
-
-    The search looks at the blocks alone that are worst somewhere, as they are very few. Where
-    another turns out to be worse at what was found, it is added to them.
-    """
-    worst = sorted({int(excess(quantile, _ALL).argmax()) for quantile in _ANYWHERE})
-    while True:
-        found = _least(lambda quantile: float(excess(quantile, worst).max()))
-        whole = excess(found, _ALL)
-        most = int(whole.argmax())
-        if whole[most] <= 0:
-            return found
-        if most in worst:  # above 0 by no more than the rounding of another order of summation
-            return _least(lambda quantile: float(excess(quantile, _ALL).max()))
-        worst.append(most)
+def _logs(values: Floats) -> Floats:
+    return np.asarray(np.log(np.maximum(values, 1e-300)))
 
 
-_ALL: Final = slice(None)
 _ANYWHERE: Final = (0.0, 4.0, 6.0)
 """Quantiles from one end to the other of where the least one lies, for all but odd budgets."""
 
@@ -423,35 +399,9 @@ def largest_rho(epsilon: float, delta: float) -> float:
     """Return the largest ρ at which the Gaussian mechanism is (ε, δ)-DP."""
 
     def holds(rho: float) -> bool:
-        return gaussian_delta(epsilon, math.sqrt(2 * rho) * _UPWARDS) <= delta
+        return gaussian_delta(epsilon, math.sqrt(2 * rho) * UPWARDS) <= delta
 
     return boundary(holds, epsilon * epsilon / 100, factor=2.0)
-
-
-def _claim_quantiles(schedule: Schedule, needed: Integers) -> dict[int, Floats]:
-    """Return quantiles of the sum of n claims, from below, at cells' left ends (rounds × cells)."""
-    chances = claim_chances(schedule)
-    lefts = _QUANTILES[:-1] * (1 - 1e-9)
-    most = int(needed.max())
-    sums = np.ones((len(chances), 1))
-    wanted, found = set(needed.tolist()), {}
-    for n in range(most + 1):
-        if n in wanted:
-            below = np.cumsum(sums, axis=1) * _UPWARDS
-            found[n] = np.stack([np.searchsorted(row, lefts) for row in below]) / WHOLE_CLAIM
-            np.minimum(found[n], n, out=found[n])
-        if n < most:
-            sums = _one_more(sums, chances)
-    return found
-
-
-def _one_more(sums: Floats, chances: Floats) -> Floats:
-    """Return the law of a sum and one more claim."""
-    count, length = sums.shape
-    more = np.zeros((count, length + WHOLE_CLAIM))
-    for claim, chance in zip(CLAIMS, chances.T, strict=True):
-        more[:, claim : claim + length] += sums * chance[:, None]
-    return more
 
 
 def _tracked(items: Integers) -> Integers:
@@ -467,12 +417,11 @@ def _starts(max_items: int) -> Integers:
     return np.array(starts)
 
 
-def _cdf(x: Floats) -> Floats:
-    from scipy.special import ndtr
-
-    return np.asarray(ndtr(x))
-
-
 def _convex_tail(x: Floats) -> Floats:
     """Return Q(x) for x ≥ 0 and its tangent at 0 below: a convex function that is nowhere less."""
-    return np.where(x >= 0, _cdf(-x), 0.5 - x / math.sqrt(2 * math.pi)) * _UPWARDS
+    tail = cdf(-x)
+    below = x < 0
+    if below.any():
+        tail[below] = 0.5 - x[below] / math.sqrt(2 * math.pi)
+    tail *= UPWARDS
+    return tail

@@ -21,6 +21,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import Final, Literal, Self, get_args
 
 from dp_sips.errors import UsageError, did_you_mean
@@ -213,10 +214,10 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
     """
     ratio = epsilon / mu
     near, far = ratio - mu / 2, ratio + mu / 2
-    peak = math.exp(-near * near / 2)
+    peak, erfcx, root = math.exp(-near * near / 2), _erfcx(), math.sqrt(2)
     # For near < 0 erfcx would overflow where the product is a plain probability.
-    first = peak * _erfcx(near / math.sqrt(2)) if near >= 0 else math.erfc(near / math.sqrt(2))
-    second = peak * _erfcx(far / math.sqrt(2))
+    first = peak * float(erfcx(near / root)) if near >= 0 else math.erfc(near / root)
+    second = peak * float(erfcx(far / root))
     terms = first + second
     # Zero stays zero though far may be infinite.
     slack = _ROUNDING * (1 + far * far) * terms if terms else 0.0
@@ -318,11 +319,12 @@ def _clip(beta: float) -> float:
     return min(max(beta, 1e-150), 1e150)
 
 
-def _erfcx(x: float) -> float:
+@cache
+def _erfcx() -> Callable[[float], float]:
     # scipy.special takes longer to import than all the rest of this package.
     from scipy.special import erfcx
 
-    return float(erfcx(x))
+    return erfcx
 
 
 def rounded_up(value: float) -> float:

@@ -15,7 +15,7 @@ from dp_sips import MemoryEngine, plan
 from dp_sips.engines.reference import ReferenceEngine
 from dp_sips.mechanisms import auto
 from dp_sips.mechanisms.adaptive import Spread, bias_edges
-from dp_sips.mechanisms.evidence import CLAIMS, Schedule, claim_chances
+from dp_sips.mechanisms.claims import CLAIMS, Schedule, claim_chances
 from dp_sips.mechanisms.turns import L1, L2, Favourite, Proportional
 from dp_sips.privacy import bounding
 from dp_sips.privacy.bounding import Bounds
@@ -221,7 +221,7 @@ def _step(look: Any) -> float:
 
 
 def claims_of_noise() -> None:
-    """evidence.claim_chances: noise alone keeps at least the claims that the accounting counts on.
+    """claims.claim_chances: noise alone keeps at least the claims that the accounting counts on.
 
     50,000 simulated items with a fixed seed; 0.02 is more than eight deviations of a frequency.
     """

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from dp_sips.mechanisms.claims import Schedule
 from dp_sips.mechanisms.cumulative import decide_on_evidence
 from dp_sips.mechanisms.discrete import with_noise
-from dp_sips.mechanisms.evidence import STEP_BITS, Schedule, claim_edges
+from dp_sips.mechanisms.evidence import STEP_BITS, claim_edges
 from dp_sips.mechanisms.mad import decide_and_note
 from dp_sips.mechanisms.single import SingleRule
 from dp_sips.privacy.arrays import Blocks, Weights

@@ -13,20 +13,27 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from dp_sips import UsageError, plan
 from dp_sips.mechanisms import Cumulative, evidence
+from dp_sips.mechanisms.claims import (
+    CLAIMS,
+    UPWARDS,
+    ClaimSums,
+    Schedule,
+    claim_chances,
+    claim_quantiles,
+)
 from dp_sips.mechanisms.cumulative import EvidenceGuarantee
 from dp_sips.mechanisms.evidence import (
-    CLAIMS,
     STEP_BITS,
     JointBound,
-    Schedule,
     calibrate_evidence,
     calibrate_evidence_rho,
-    claim_chances,
     joint_bound,
 )
 from dp_sips.privacy.budget import gaussian_delta
@@ -120,6 +127,44 @@ class TestClaims:
         )  # fmt: skip
         truth = np.stack(quadrature(schedule))
         assert (at_least(shifted) > truth).any()
+
+
+def law_of_sum(chances: Floats, count: int) -> Floats:
+    """Return the chance of each sum of claims, in sixteenths: nothing is cut off."""
+    one, law = np.zeros(CLAIMS[-1] + 1), np.ones(1)
+    one[list(CLAIMS)] = chances
+    for _ in range(count):
+        law = np.convolve(law, one)
+    return law
+
+
+class TestSumsOfClaims:
+    LEFTS = evidence._QUANTILES[:-1] * (1 - 1e-9)
+
+    @all_of()
+    def test_quantiles_are_those_of_the_whole_law(self, schedule: Schedule) -> None:
+        counts = [0, 1, 2, 15, 16, 17, 33, 100, 191, 192]
+        found = claim_quantiles(schedule, np.array(counts), self.LEFTS)
+        for count, rounds in zip(counts, found, strict=True):
+            for chances, quantiles in zip(claim_chances(schedule), rounds, strict=True):
+                below = np.cumsum(law_of_sum(chances, count)) * UPWARDS
+                exact = np.searchsorted(below, self.LEFTS) / CLAIMS[-1]
+                assert quantiles.tolist() == np.minimum(exact, count).tolist()
+
+    @given(st.lists(st.floats(0, 30).map(lambda x: math.exp(-x)), min_size=5, max_size=5))
+    @settings(max_examples=30, deadline=None)
+    def test_never_above_those_of_any_law(self, odds: list[float]) -> None:
+        chances = np.array([odds]) / sum(odds)
+        sums = ClaimSums(chances, 192)
+        for count in (1, 20, 70, 192):
+            exact = np.searchsorted(np.cumsum(law_of_sum(chances[0], count)), self.LEFTS)
+            (found,) = sums.quantiles(count, self.LEFTS)
+            assert (found * CLAIMS[-1] <= exact).all()
+
+    def test_drops_beyond_the_lattice(self) -> None:
+        """No noise gets so far: nothing has a claim."""
+        high = Schedule((0.3, 0.3, 0.4), 1.0, (2.0, 20.0, 20.0), 1.0, 0.2, 8.0)
+        assert claim_chances(high)[2].tolist() == [1.0 + 1e-15, 0.0, 0.0, 0.0, 0.0]
 
 
 def claims(schedule: Schedule, trials: int, items: int, seed: int) -> NDArray[np.int64]:
@@ -225,6 +270,23 @@ class TestRelease:
         for start, end, claimed in zip(bound.starts, ends, found, strict=True):
             for t in range(max(100, -(-int(start) // 5) * 5), int(end) + 1, 5):
                 assert claimed * (1 + 1e-8) >= alone[t]
+
+    @all_of()
+    @pytest.mark.parametrize("max_items", [1, 250, 5000])
+    def test_some_blocks_are_as_all(self, schedule: Schedule, max_items: int) -> None:
+        thresholds = schedule.thresholds(0.3, 4.0)
+        bound = joint_bound(schedule, max_items)
+        some = np.arange(0, len(bound.starts), 3)[::-1]
+        found = bound.release_of(some, 0.3, thresholds)
+        assert found == pytest.approx(bound.release(0.3, thresholds)[some], rel=1e-13)
+
+    @pytest.mark.parametrize("rho", [0.01, 0.12, 1.0, 10.0, 100.0])
+    @pytest.mark.parametrize("quantile", [0.0, 4.0, 6.0])
+    def test_estimates_are_near(self, rho: float, quantile: float) -> None:
+        schedule = SCHEDULES["default"]
+        bound, thresholds = joint_bound(schedule, 250), schedule.thresholds(rho, quantile)
+        found = bound.estimate(rho, thresholds)
+        assert found == pytest.approx(bound.release(rho, thresholds), rel=0.06)
 
     def test_parts_of_rounds_add_up(self) -> None:
         schedule = SCHEDULES["default"]

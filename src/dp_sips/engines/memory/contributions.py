@@ -175,6 +175,8 @@ class MemoryContributions(Contributions):
         weights, stops = self._sum_over_shares(work)
         left = close_gaps([items], ends, shares, begins, stops)
         self._sets = UserSets(items[:left], ends, self._sets.counts)
+        if 2 * left < self._items.size():  # adding up histograms takes longer than few pairs do
+            del self._histograms[1:]
         self._share_out()
         if min_users > 1:
             givers = Givers(*self._flat(), claims, self._longest, NO_TABLE, step_bits)
