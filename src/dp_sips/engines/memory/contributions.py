@@ -160,7 +160,8 @@ class MemoryContributions(Contributions):
             )
             return begin
 
-        return self._sum_over_shares(work)[0]
+        # Shares are small, as some take longer than others.
+        return self._sum_over_shares(cuts(self._sets.ends, 8 * len(self._shares)), work)[0]
 
     def weigh_by_claim(self, step_bits: int, min_users: int = 1) -> Weights:
         """Return the weight of each item, by its number; what was dropped leaves the memory."""
@@ -172,7 +173,7 @@ class MemoryContributions(Contributions):
                 items, ends, claims, step_bits, histogram, begin, *share
             )
 
-        weights, stops = self._sum_over_shares(work)
+        weights, stops = self._sum_over_shares(shares, work)
         left = close_gaps([items], ends, shares, begins, stops)
         self._sets = UserSets(items[:left], ends, self._sets.counts)
         if 2 * left < self._items.size():  # adding up histograms takes longer than few pairs do
@@ -184,13 +185,13 @@ class MemoryContributions(Contributions):
         return weights
 
     def _sum_over_shares(
-        self, work: Callable[[Weights, int, tuple[int, int]], int]
+        self, shares: list[tuple[int, int]], work: Callable[[Weights, int, tuple[int, int]], int]
     ) -> tuple[Weights, list[int]]:
         """Let each thread add its shares to a histogram of its own; return the sum of these.
 
         `work` is told where the pairs of a share begin; what it returns comes back, too.
         """
-        shares, ends, threads = self._shares, self._sets.ends, len(self._histograms)
+        ends, threads = self._sets.ends, len(self._histograms)
         begins = begins_of(shares, ends)
         stops = list(begins)
 
@@ -461,27 +462,26 @@ class MemoryContributions(Contributions):
         return pa.Table.from_arrays(columns, names=self._schema.names)
 
     def _user_words(self) -> Weights:
-        users = len(self._sets.ends)
-        words: Weights = np.empty(users, dtype=np.uint64)
+        words: Weights = np.empty(len(self._sets.ends), dtype=np.uint64)
+        return self._fill(words, self._users, bounding.user_words)
+
+    def _item_words(self, words: Weights) -> Weights:
+        return self._fill(words, self._items, bounding.item_words)
+
+    def _fill(
+        self, words: Weights, column: Numbered, scramble: Callable[[Key, Blocks], Weights]
+    ) -> Weights:
+        """Fill in the word of each user or item, by its number."""
 
         def work(piece: slice) -> None:
-            own = slice(piece.start, min(piece.stop, users))
-            words[own] = bounding.user_words(self._key, self._users.blocks(own))
+            own = slice(piece.start, min(piece.stop, len(words)))
+            words[own] = scramble(self._key, column.blocks(own))
 
-        self._by_pieces(work, size=users)
+        self._by_pieces(work, size=len(words))
         return words
 
     def _user_blocks(self) -> Blocks:
         return self._users.blocks(slice(len(self._sets.ends)))  # there is room for more
-
-    def _item_words(self, words: Weights) -> Weights:
-        """Fill in the word of each item, by its number."""
-
-        def work(piece: slice) -> None:
-            words[piece] = bounding.item_words(self._key, self._items.blocks(piece))
-
-        self._by_pieces(work)
-        return words
 
     def _counts_of(self, public: PublicCounts) -> NDArray[np.uint32]:
         counts: NDArray[np.uint32] = self._arrays.zeros(self._items.size(), np.uint32)

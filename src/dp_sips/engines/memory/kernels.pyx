@@ -11,7 +11,7 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memmove, memset
 
-from dp_sips.engines.memory.mixing cimport DP_PREFETCH, DP_SCALE, mix
+from dp_sips.engines.memory.mixing cimport DP_PREFETCH, DP_SCALE, SPREAD, mix
 
 cdef enum:
     AHEAD = 16  # rows whose memory is fetched ahead of their turn
@@ -116,7 +116,7 @@ def drop_repeats(
     """
     cdef Py_ssize_t user
     cdef uint64_t i = begin, at = begin, start, end, size, place, longest = 0
-    cdef uint32_t item
+    cdef uint32_t item, bits
     cdef uint32_t *seen  # one more than an item's place among those that are left
     cdef bint counted = counts.shape[0] > 0
     for user in range(first, stop):
@@ -132,13 +132,13 @@ def drop_repeats(
         for user in range(first, stop):
             end = ends[user]
             start = at
-            size = 4
+            size, bits = 4, 2
             while size < 2 * (end - i):
-                size *= 2
+                size, bits = size * 2, bits + 1
             memset(seen, 0, size * sizeof(uint32_t))
             while i < end:
                 item = items[i]
-                place = mix(item) & (size - 1)
+                place = item * SPREAD >> (64 - bits)
                 while seen[place] and items[start + seen[place] - 1] != item:
                     place = (place + 1) & (size - 1)
                 if seen[place] == 0:
@@ -164,7 +164,7 @@ cdef struct Ranked:
 
 cdef void order_one(
     uint32_t *items, uint32_t *counts, Py_ssize_t n, uint64_t user_word, const uint64_t *item_words,
-    Ranked *scratch, uint32_t *places,
+    Ranked *scratch, uint64_t *ranks, uint32_t *places,
 ) noexcept nogil:
     """Sort one user's items by rank. Ranks are uniform, so n buckets hold about one item each."""
     cdef Py_ssize_t i, j
@@ -175,11 +175,12 @@ cdef void order_one(
     for i in range(n):
         if i + AHEAD < n:
             DP_PREFETCH(&item_words[items[i + AHEAD]])
-        places[DP_SCALE(mix(user_word ^ item_words[items[i]]), n) + 1] += 1
+        ranks[i] = mix(user_word ^ item_words[items[i]])
+        places[DP_SCALE(ranks[i], n) + 1] += 1
     for i in range(n):
         places[i + 1] += places[i]
     for i in range(n):
-        rank = mix(user_word ^ item_words[items[i]])
+        rank = ranks[i]
         j = DP_SCALE(rank, n)
         scratch[places[j]].rank = rank
         scratch[places[j]].item = items[i]
@@ -212,6 +213,7 @@ def order_items(
     cdef uint64_t start, longest = 0
     cdef bint counted = counts.shape[0] > 0
     cdef Ranked *scratch
+    cdef uint64_t *ranks
     cdef uint32_t *places
     for user in range(first, stop):
         start = ends[user - 1] if user else 0
@@ -219,9 +221,11 @@ def order_items(
     if longest <= max_items:
         return
     scratch = <Ranked *>malloc(longest * sizeof(Ranked))
+    ranks = <uint64_t *>malloc(longest * sizeof(uint64_t))
     places = <uint32_t *>malloc((longest + 1) * sizeof(uint32_t))
-    if scratch == NULL or places == NULL:
+    if scratch == NULL or ranks == NULL or places == NULL:
         free(scratch)
+        free(ranks)
         free(places)
         raise MemoryError
     with nogil:
@@ -230,9 +234,10 @@ def order_items(
             if ends[user] - start > max_items:
                 order_one(
                     &items[start], &counts[start] if counted else NULL, ends[user] - start,
-                    user_words[user], &item_words[0], scratch, places,
+                    user_words[user], &item_words[0], scratch, ranks, places,
                 )
     free(scratch)
+    free(ranks)
     free(places)
 
 

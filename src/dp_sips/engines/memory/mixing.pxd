@@ -14,7 +14,9 @@ cdef extern from *:
     #else
     #define DP_SCALE(x, n) ((((x) >> 32) * (n)) >> 32)
     #endif
+    #define DP_SPREAD UINT64_C(0x9E3779B97F4A7C15)
     """
+    uint64_t SPREAD "DP_SPREAD"  # an odd number without a pattern
     void DP_PREFETCH(const void *address) noexcept nogil
     uint64_t DP_SCALE(uint64_t x, uint64_t n) noexcept nogil
 

@@ -6,7 +6,7 @@ from libc.stdint cimport uint32_t, uint64_t
 import numpy as np
 
 from dp_sips.engines.memory.growing import Growing
-from dp_sips.engines.memory.mixing cimport DP_PREFETCH, DP_SCALE, mix
+from dp_sips.engines.memory.mixing cimport DP_PREFETCH, DP_SCALE, SPREAD, mix
 
 cdef enum:
     BLOCK = 1024  # rows of a batch that are looked up together
@@ -15,8 +15,6 @@ cdef enum:
     LINE_BITS = 4  # 2⁴ numbers are on a line of memory
 
 LOT_SIZE = LOT
-
-cdef uint64_t SPREAD = 0x9E3779B97F4A7C15  # an odd number without a pattern
 
 
 cdef class Shard:
