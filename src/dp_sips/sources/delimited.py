@@ -71,7 +71,15 @@ class _WithEnd(io.RawIOBase):
         return True
 
     def read(self, size: int = -1) -> bytes:
-        found: bytes = self._stream.read(size)
+        return bytes(self.read_buffer(size))
+
+    def read_buffer(self, size: int) -> pa.Buffer:
+        """Read into memory of Arrow's, which it uses again and again."""
+        buffer = self._stream.read_buffer(size)
+        return buffer if buffer.size == size else pa.py_buffer(self._ended(bytes(buffer), size))
+
+    def _ended(self, found: bytes, size: int) -> bytes:
+        """Return more where there is more, and the last row after it."""
         while len(found) < size and (more := self._stream.read(size - len(found))):
             found += more
         room = size - len(found)

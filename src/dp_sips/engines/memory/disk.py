@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import DTypeLike, NDArray
 
+from dp_sips.engines.memory.growing import zeros
 from dp_sips.errors import DiskFullError, UsageError
 from dp_sips.room import check_room
 
@@ -49,7 +50,7 @@ class Arrays(Protocol):
     def in_memory(self, number: int, size: int, limit: int) -> list[NDArray[np.uint64]]:
         """Return up to this many arrays of words that are all over the place at the same time."""
         del limit
-        return [np.zeros(size, dtype=np.uint64) for _ in range(number)]
+        return [zeros(size, np.uint64) for _ in range(number)]
 
     def pieces(self, pairs: int) -> int:
         """Return how many pieces to cut a thread's part of these pairs into, to have one a time."""
@@ -62,7 +63,7 @@ class InMemory(Arrays):
 
     def zeros(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         """Return an array of zeros."""
-        return np.zeros(shape, dtype)
+        return zeros(shape, dtype)
 
     def empty_like(self, array: NDArray[Any]) -> NDArray[Any]:
         """Return an array like this one, where there is room for a second."""

@@ -55,6 +55,12 @@ class Growing:
         return np.frombuffer(memory, self._dtype, values).reshape(-1, *self._width)
 
 
+def zeros(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    """Return an array of zeros that is not written to, where it is large, before it is used."""
+    size = int(np.prod(shape))
+    return Growing(dtype).upto(size)[:size].reshape(shape)
+
+
 @cache
 def _all_memory() -> int:
     return memory_limit() or _ELSE
