@@ -15,7 +15,7 @@ from measure import measure
 
 SHAPES = {
     "base": (20_000_000, 1_000_000, 1_000_000, "integers"),
-    "twice the pairs": (40_000_000, 1_000_000, 1_000_000, "integers"),
+    "five times the pairs": (100_000_000, 1_000_000, 1_000_000, "integers"),
     "five times the users": (20_000_000, 5_000_000, 1_000_000, "integers"),
     "five times the items": (20_000_000, 1_000_000, 5_000_000, "integers"),
     "items as text": (20_000_000, 1_000_000, 1_000_000, "texts"),
@@ -45,10 +45,10 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "data.parquet"
             write(path, pairs, users, items, kind)
-            peaks[name] = measure(ours, str(path)).peak_mb * 2**20
+            peaks[name] = measure(ours, str(path)).peak_mb * 1e6
         row = f"| {name} | {pairs:,} | {users:,} | {items:,} | {peaks[name] / 1e6:,.0f} |"
         print(row, flush=True)
-    print(f"bytes a pair: {(peaks['twice the pairs'] - peaks['base']) / 20e6:.1f}")
+    print(f"bytes a pair: {(peaks['five times the pairs'] - peaks['base']) / 80e6:.1f}")
     print(f"bytes a user: {(peaks['five times the users'] - peaks['base']) / 4e6:.1f}")
     print(f"bytes an item: {(peaks['five times the items'] - peaks['base']) / 4e6:.1f}")
     texts = peaks["five times the texts"] - peaks["items as text"]

@@ -47,10 +47,11 @@ def _bytes_blocks(values: pa.Array, scrambler: Scrambler) -> Blocks:
     """Return the blocks of what values are in bytes; those of nulls mean nothing."""
     blocks = np.empty((len(values), 2), dtype=np.uint64)
     data, offsets = _buffers(values)
+    heads = _heads(offsets, scrambler)
     for start in range(0, len(values), _AT_A_TIME):
         stop = min(start + _AT_A_TIME, len(values))
         piece = blocks[start:stop]
-        longer = _fill(piece, data, offsets[start : stop + 1], scrambler)
+        longer = _fill(piece, data, offsets[start : stop + 1], heads, scrambler)
         if len(longer):
             rest = values.slice(start, stop - start).take(as_arrow(longer))
             piece[longer] = encoding.value_blocks(rest, scrambler)
@@ -66,14 +67,26 @@ def _buffers(values: pa.Array) -> tuple[NDArray[np.uint8], NDArray[Any]]:
     return np.frombuffer(content or b"", np.uint8), offsets
 
 
+def _heads(offsets: NDArray[Any], scrambler: Scrambler) -> Blocks:
+    """Return how chains of each length begin: with the length itself, encrypted."""
+    longest = min(LONGEST_CHAIN, int(np.diff(offsets).max(initial=0)))
+    lengths = np.zeros((longest + 1, 2), dtype=np.uint64)
+    lengths[:, 0] = np.arange(longest + 1)
+    return scrambler(lengths)
+
+
 def _fill(
-    blocks: Blocks, data: NDArray[np.uint8], offsets: NDArray[Any], scrambler: Scrambler
+    blocks: Blocks,
+    data: NDArray[np.uint8],
+    offsets: NDArray[Any],
+    heads: Blocks,
+    scrambler: Scrambler,
 ) -> NDArray[np.uint32]:
     """Write the blocks of values that are not too long to chain; return the rows of the others."""
     rows, longer = np.empty((2, len(blocks)), dtype=np.uint32)
     states = np.empty_like(blocks)
-    left, skipped = texts.begin(data, offsets, LONGEST_CHAIN, blocks, rows, states, longer)
-    done = 0
+    left, skipped = texts.begin(data, offsets, heads, blocks, rows, states, longer)
+    done = 16
     while left:
         states = scrambler(states[:left])
         left = texts.absorb(data, offsets, done, int(HASHED), blocks, rows, states)

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 def begin(
     data: NDArray[uint8],
     offsets: NDArray[Any],
-    longest_chain: int,
+    heads: NDArray[uint64],
     blocks: NDArray[uint64],
     rows: NDArray[uint32],
     states: NDArray[uint64],

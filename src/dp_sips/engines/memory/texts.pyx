@@ -47,18 +47,20 @@ cdef inline void load(
 
 
 def begin(
-    const uint8_t[::1] data, const Offset[::1] offsets, int64_t longest_chain,
+    const uint8_t[::1] data, const Offset[::1] offsets, const uint64_t[:, ::1] heads,
     uint64_t[:, ::1] blocks, uint32_t[::1] rows, uint64_t[:, ::1] states, uint32_t[::1] longer,
 ):
-    """Write the blocks of short values; list those to chain, with their first states, and longer ones.
+    """Write the blocks of short values; begin the chains of others, and list those too long for one.
 
-    Value i is data[offsets[i] : offsets[i + 1]]. Returns how many are to be chained, and how many
-    are longer than `longest_chain` bytes.
+    Value i is data[offsets[i] : offsets[i + 1]]. A chain of n bytes begins with heads[n], to which
+    its first 16 bytes are added. Returns how many chains there are, and how many values for which
+    there is no head.
     """
     cdef Py_ssize_t i, count = offsets.shape[0] - 1
-    cdef int64_t size = data.shape[0], length
+    cdef int64_t size = data.shape[0], length, longest_chain = heads.shape[0] - 1
     cdef const uint8_t *bytes_ = &data[0] if size else NULL
     cdef uint32_t chained = 0, left = 0
+    cdef uint64_t low, high
     with nogil:
         for i in range(count):
             length = offsets[i + 1] - offsets[i]
@@ -66,9 +68,10 @@ def begin(
                 load(bytes_, offsets[i], offsets[i + 1], size, &blocks[i, 0], &blocks[i, 1])
                 blocks[i, 1] |= <uint64_t>length << 56
             elif length <= longest_chain:
+                load(bytes_, offsets[i], offsets[i + 1], size, &low, &high)
                 rows[chained] = <uint32_t>i
-                states[chained, 0] = length
-                states[chained, 1] = 0
+                states[chained, 0] = heads[length, 0] ^ low
+                states[chained, 1] = heads[length, 1] ^ high
                 chained += 1
             else:
                 longer[left] = <uint32_t>i
