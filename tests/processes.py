@@ -1,0 +1,38 @@
+"""Which tests share a process: all of Spark's, and those of a file that share a fixture.
+
+Each process would start a Java machine of its own, and build the same wheel again. Other tests go
+wherever there is room, one at a time. (`--dist=loadgroup` would do this by marks, but finds none in
+pytest 9.2: pytest-xdist's issue 1386.)
+"""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling
+
+
+class Sharing(LoadScopeScheduling):
+    """Tests of a group go to one process, in their order; the largest groups go first."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return group(nodeid, self.config.rootpath)
+
+
+def group(nodeid: str, root: Path) -> str:
+    """Return what the test shares with others, or the test itself."""
+    file, _, test = nodeid.partition("::")
+    if "spark" in test:
+        return "spark"
+    return file if _shares(root / file) else nodeid
+
+
+@cache
+def _shares(file: Path) -> bool:
+    return 'scope="module"' in file.read_text("utf-8")
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Sharing:
+    """Hand out tests by group."""
+    return Sharing(config, log)
