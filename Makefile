@@ -9,6 +9,7 @@ CORE := $(VENV)/installed-core
 SOURCES := pyproject.toml setup.py constraints.txt $(shell find src -name '*.p[yx][xd]')
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+unexport PYTHONDONTWRITEBYTECODE  # tests start hundreds of processes: compile the sources once
 
 .PHONY: demo test test-spark test-rest lint bench docs paper hand-on clean
 
