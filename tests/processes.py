@@ -3,14 +3,19 @@
 Each process would start a Java machine of its own, and build the same wheel again. Other tests go
 wherever there is room, one at a time. (`--dist=loadgroup` would do this by marks, but finds none in
 pytest 9.2: pytest-xdist's issue 1386.)
+
+Java machines compile quickly rather than well: none of them runs for so long that it would pay.
 """
 
+import os
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
+
+JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 class Sharing(LoadScopeScheduling):
@@ -31,6 +36,11 @@ def group(nodeid: str, root: Path) -> str:
 @cache
 def _shares(file: Path) -> bool:
     return 'scope="module"' in file.read_text("utf-8")
+
+
+def pytest_configure() -> None:
+    """Tell Spark's drivers, also those in processes that tests start."""
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", JAVA)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Sharing:
