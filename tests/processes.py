@@ -8,7 +8,7 @@ Java machines compile quickly rather than well: none of them runs for so long th
 """
 
 import os
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +16,6 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-
-
-class Sharing(LoadScopeScheduling):
-    """Tests of a group go to one process, in their order; the largest groups go first."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        return group(nodeid, self.config.rootpath)
 
 
 def group(nodeid: str, root: Path) -> str:
@@ -43,6 +36,8 @@ def pytest_configure() -> None:
     os.environ.setdefault("SPARK_SUBMIT_OPTS", JAVA)
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Sharing:
-    """Hand out tests by group."""
-    return Sharing(config, log)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Tests of a group go to one process, in their order; the largest groups go first."""
+    scheduler = LoadScopeScheduling(config, log)
+    scheduler._split_scope = partial(group, root=config.rootpath)
+    return scheduler
