@@ -56,7 +56,7 @@ $(CORE): $(SOURCES)
 $(STAMP): $(SOURCES)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet --editable '.[pandas,polars,duckdb,spark,text,counts,plot,remote]' --group test
+	$(BIN)/pip install --quiet --no-compile --editable '.[pandas,polars,duckdb,spark,text,counts,plot,remote]' --group test
 	touch $(CORE) $@
 
 clean:
