@@ -9,6 +9,7 @@ CORE := $(VENV)/installed-core
 SOURCES := pyproject.toml setup.py constraints.txt $(shell find src -name '*.p[yx][xd]')
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+unexport PYTHONDONTWRITEBYTECODE  # tests start hundreds of processes: compile the sources once
 
 .PHONY: demo test test-spark test-rest lint bench docs paper hand-on clean
 
@@ -55,7 +56,7 @@ $(CORE): $(SOURCES)
 $(STAMP): $(SOURCES)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet --editable '.[pandas,polars,duckdb,spark,text,counts,plot,remote]' --group test
+	$(BIN)/pip install --quiet --no-compile --editable '.[pandas,polars,duckdb,spark,text,counts,plot,remote]' --group test
 	touch $(CORE) $@
 
 clean:

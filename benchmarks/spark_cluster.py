@@ -105,7 +105,8 @@ def _start(
 ) -> subprocess.Popen[bytes]:
     home = Path(pyspark.__file__).parent
     java = Path(os.environ["JAVA_HOME"], "bin", "java") if "JAVA_HOME" in os.environ else "java"
-    command = [str(java), "-cp", f"{home}/jars/*", "-Xmx512m", f"org.apache.spark.deploy.{role}"]
+    light = ["-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]  # they only start others
+    command = [str(java), "-cp", f"{home}/jars/*", *light, f"org.apache.spark.deploy.{role}"]
     surroundings = os.environ | {
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": "127.0.0.1",

@@ -6,7 +6,7 @@ pytest --hypothesis-profile=search.
 
 from hypothesis import settings
 
-pytest_plugins = ["tests.repeatable"]
+pytest_plugins = ["tests.processes", "tests.repeatable"]
 
 settings.register_profile("search", deadline=None)
 settings.register_profile("dp-sips", deadline=None, derandomize=True)

@@ -46,9 +46,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if not any(name in item.name and item.name.startswith(of) for name, of in left_out.items())
         and not ("spark-driver" in item.name and item.path.stem != "test_engines_agree")
     ]
-    for item in items:
-        if "spark" in item.name:  # one process, one Java machine
-            item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 ENGINES: dict[str, Callable[[], Any]] = {

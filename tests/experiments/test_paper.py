@@ -24,8 +24,6 @@ FIGURES = (
     "parallelism",
 )  # fmt: skip
 
-pytestmark = pytest.mark.xdist_group("paper")
-
 
 def script(name: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, ROOT / "experiments" / name, *arguments]

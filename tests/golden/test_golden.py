@@ -108,7 +108,6 @@ def test_stays_as_it_was(name: str, engine: str) -> None:
     assert as_text(selections(name, engine)) == path_of(name).read_text("utf-8")
 
 
-@pytest.mark.xdist_group("spark")
 @pytest.mark.parametrize(
     "name", ["auto", *(name for name, kind in MECHANISMS.items() if not kind.sequential)]
 )

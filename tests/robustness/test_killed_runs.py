@@ -30,7 +30,6 @@ def commands(kill_runs: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     return {name: command.timed() for name, command in found.items()}
 
 
-@pytest.mark.xdist_group("kills")
 @pytest.mark.parametrize("writing", [True, False])
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGHUP", "SIGKILL"])
 @pytest.mark.parametrize("name", ["select", "tokenize"])

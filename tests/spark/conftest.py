@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.processes import JAVA
 
 from dp_sips.engines.spark import SparkEngine
 
@@ -43,6 +44,7 @@ def spark(cluster: Any, event_log: Path) -> Iterator[Any]:
         spark_ui_enabled="true",
         spark_ui_port="0",
         spark_executor_memory="768m",
+        spark_executor_extraJavaOptions=JAVA,
         spark_sql_shuffle_partitions="4",
         spark_speculation="true",
         spark_speculation_interval="50ms",

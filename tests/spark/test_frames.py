@@ -39,6 +39,19 @@ def test_a_table_in_and_a_table_out(spark: Any) -> None:
     assert released.columns == ["i"]
 
 
+def test_as_many_partitions_as_spark_has_by_default(spark: Any) -> None:
+    """Other tests have few, so that they take less time."""
+    name = "spark.sql.shuffle.partitions"
+    few = spark.conf.get(name)
+    spark.conf.set(name, "200")
+    try:
+        released = select_partitions(spark.createDataFrame(words()), **NAMES, **TEST).items
+    finally:
+        spark.conf.set(name, few)
+    expected = select_partitions(words(), **NAMES, **TEST).items["i"].to_pylist()
+    assert [row.i for row in released.collect()] == expected
+
+
 def test_the_result_needs_no_second_run(spark: Any) -> None:
     frame = spark.createDataFrame(words())
     released = select_partitions(frame, **NAMES, **TEST).items

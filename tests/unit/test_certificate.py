@@ -52,7 +52,6 @@ def test_every_mechanism_has_the_same_fields(name: str, budget: Any, engine: str
     assert list(made) == list(usual)
 
 
-@pytest.mark.xdist_group("spark")
 def test_on_spark() -> None:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     made = dp_sips.select_partitions(DATA, mechanism="sips", engine="spark", **BUDGETS[0])
