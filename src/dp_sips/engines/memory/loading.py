@@ -36,10 +36,13 @@ from dp_sips.engines.memory.scattering import Scattered
 from dp_sips.engines.memory.sets import UserSets, begin_of, begins_of, close_gaps, cuts, edges_of
 from dp_sips.engines.memory.spilling import Spill
 from dp_sips.progress import Progress
+from dp_sips.room import check_room
 from dp_sips.sources import Source
 
 T = TypeVar("T")
 
+_SCATTERED_BYTES: Final = 6
+"""What a pair takes in lists by user."""
 _PIECE: Final = 1 << 24
 """Pairs that are scattered at a time."""
 _USER_BYTES, _ITEM_BYTES = 16, 18
@@ -275,6 +278,7 @@ class _Repeats:
 
     def _scatter(self) -> Scattered:
         """Begin to sort roughly by user, with what was read so far."""
+        check_room(_SCATTERED_BYTES * self._count)
         scattered, ends = Scattered(), self._ends()
         users = np.arange(len(ends), dtype=np.uint32)
         for first, stop in cuts(ends, -(-self._count // _PIECE)) if self._count else ():
@@ -286,6 +290,7 @@ class _Repeats:
 
     def _gathered(self, scattered: Scattered) -> UserSets:
         """Return what was sorted roughly by user, sorted, and without any repeats."""
+        check_room(self._pair_bytes() * scattered.count)
         sizes = np.zeros(self._user_count, dtype=np.uint64)
         parallel, parts = self._workers.pool.map, range(scattered.lists)
         list(parallel(lambda part: scattered.add_sizes(part, sizes), parts))
