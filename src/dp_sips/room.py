@@ -15,6 +15,7 @@ from typing import Final
 from dp_sips.errors import DpSipsError, OutOfMemoryError
 
 _CGROUPS: Final = Path("/sys/fs/cgroup")
+_OVERCOMMIT: Final = Path("/proc/sys/vm/overcommit_memory")
 _GROUP_FILES: Final = {
     "": ("memory.max", "memory.current", ("inactive_file", "active_file")),
     "memory": (
@@ -48,6 +49,14 @@ def check_addresses() -> None:
 def memory_limit() -> int | None:
     """Return the bytes that this process may use at most, where the system says."""
     return min(filter(None, (_machine("MemTotal"), _group_limit(), _address_limit())), default=None)
+
+
+def addresses_are_short() -> bool:
+    """Whether addresses that are reserved are lost for others: by a limit, or a strict system."""
+    with suppress(OSError):
+        if _OVERCOMMIT.read_text("ascii").strip() == "2":
+            return True
+    return _address_limit() is not None
 
 
 def memory_left() -> int | None:

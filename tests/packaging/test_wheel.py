@@ -11,11 +11,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+MEMORY = "active folds kernels ordering reducing scattering settling tables texts"
 LOOPS = {
-    *(
-        f"engines/memory/{name}"
-        for name in ("active", "folds", "kernels", "ordering", "reducing", "settling", "texts")
-    ),
+    *(f"engines/memory/{name}" for name in MEMORY.split()),
     "privacy/inversion",
     "views",
 }

@@ -429,7 +429,7 @@ _WEIGHTS: Final = [
         "repeated rows count once",
         "engines.memory.loading:_Repeats._gathered",
         "kernels.drop_repeats(items, counts, ends, begin, *share)",
-        "begin_of(share[1], ends)",
+        "int(ends[share[1] - 1])",
     ),
     _slip(
         "repeated rows count in the reference engine",

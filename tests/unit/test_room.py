@@ -34,6 +34,19 @@ def test_this_machine_says() -> None:
     assert 0 < left <= limit
 
 
+def test_addresses_may_be_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    setting = tmp_path / "overcommit_memory"
+    monkeypatch.setattr(room, "_OVERCOMMIT", setting)
+    monkeypatch.setattr(room, "_address_limit", lambda: None)
+    assert not room.addresses_are_short()  # the system does not say
+    setting.write_text("2\n")
+    assert room.addresses_are_short()
+    setting.write_text("0\n")
+    assert not room.addresses_are_short()
+    monkeypatch.setattr(room, "_address_limit", lambda: 10**9)
+    assert room.addresses_are_short()
+
+
 def test_room_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "memory_left", lambda: 100)
     room.check_room(100)

@@ -33,7 +33,13 @@ class TestGrowing:
         assert again.ctypes.data == first.ctypes.data
         assert again[0] == 5
 
-    def test_takes_little_address_space_where_there_is_a_limit(
+    def test_takes_what_it_needs_where_addresses_are_short(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(growing, "addresses_are_short", lambda: True)
+        assert len(Growing(np.uint8).upto(LARGE + 1)) == 2 * (LARGE + 1)
+
+    def test_takes_little_address_space_where_there_is_another_limit(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def mapped(size: int) -> mmap.mmap:

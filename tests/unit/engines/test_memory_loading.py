@@ -2,7 +2,9 @@
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat
 from typing import Any
 
@@ -14,8 +16,10 @@ from hypothesis import strategies as st
 
 from dp_sips import InputError, MemoryEngine, UsageError, select_partitions
 from dp_sips.engines.memory import loading
-from dp_sips.engines.memory.loading import ahead
+from dp_sips.engines.memory.loading import _Numbered, ahead
+from dp_sips.engines.memory.numbering import Workers, new_column
 from dp_sips.engines.memory.sets import cuts
+from dp_sips.privacy.noise import Key, Purpose
 
 
 def ours() -> set[threading.Thread]:
@@ -171,3 +175,49 @@ class TestEngine:
     def test_is_a_value(self) -> None:
         assert MemoryEngine(threads=3) == MemoryEngine(3)
         assert MemoryEngine() == MemoryEngine(threads=None)
+
+
+class TestPairs:
+    """Rows in any order, some batches of them in order: each user's items, as they first came."""
+
+    @pytest.mark.parametrize("kind", [loading._Repeats, loading._Counts])
+    @given(
+        batches=st.lists(
+            st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1), min_size=1
+        ),
+        ordered=st.integers(0, 3),
+    )
+    def test_are_gathered(
+        self, kind: type[loading._Repeats], batches: list[list[tuple[int, int]]], ordered: int
+    ) -> None:
+        for place, batch in enumerate(batches[:ordered]):
+            batches[place] = [(user + 6 * place, item) for user, item in sorted(batch)]
+        expected: dict[int, Counter[int]] = {}
+        with ThreadPoolExecutor(2) as pool:
+            key, two = Key.for_tests(1), Workers(pool, 2)
+            items, users = (
+                new_column(
+                    [pa.int64()],
+                    nullable=False,
+                    seed=7,
+                    workers=workers,
+                    scrambler=key.scrambler(Purpose.LONG_ITEMS),
+                )
+                for workers in (two, Workers(pool, 1))
+            )
+            layout = kind(users, two)
+            for batch in batches:
+                numbers = items.number([pa.array([item for _, item in batch])])
+                layout.add(_Numbered(pa.array([user for user, _ in batch]), numbers, items))
+                for user, item in batch:
+                    expected.setdefault(user, Counter())[item] += 1
+            sets = layout.sets()
+        (values,) = items.values(sets.items.astype(np.int64))
+        whole = [item for counter in expected.values() for item in counter]
+        assert values.to_pylist() == whole
+        assert np.diff(sets.ends, prepend=np.uint64(0)).tolist() == list(
+            map(len, expected.values())
+        )
+        if kind is loading._Counts:
+            times = [count for counter in expected.values() for count in counter.values()]
+            assert sets.counts.tolist() == times

@@ -462,7 +462,7 @@ class MemoryContributions(Contributions):
         return pa.Table.from_arrays(columns, names=self._schema.names)
 
     def _user_words(self) -> Weights:
-        words: Weights = np.empty(len(self._sets.ends), dtype=np.uint64)
+        words: Weights = np.zeros(len(self._sets.ends), dtype=np.uint64)
         return self._fill(words, self._users, bounding.user_words)
 
     def _item_words(self, words: Weights) -> Weights:
@@ -474,8 +474,8 @@ class MemoryContributions(Contributions):
         """Fill in the word of each user or item, by its number."""
 
         def work(piece: slice) -> None:
-            own = slice(piece.start, min(piece.stop, len(words)))
-            words[own] = scramble(self._key, column.blocks(own))
+            found = scramble(self._key, column.blocks(slice(piece.start, piece.stop)))
+            words[piece][: len(found)] = found[: len(words[piece])]  # there may be room for more
 
         self._by_pieces(work, size=len(words))
         return words

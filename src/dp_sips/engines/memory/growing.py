@@ -1,4 +1,4 @@
-"""Arrays that grow at their end, in place, and on huge pages once they are large.
+"""Arrays that grow at their end: in place, and on huge pages, once they are large.
 
 Tables are read and written all over the place. On ordinary pages of 4 KB, finding the page takes
 longer than the access itself, and the system hands out one page at a time.
@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from dp_sips.room import memory_limit
+from dp_sips.room import addresses_are_short, memory_limit
 
 _SMALL: Final = 1 << 22
 """Bytes up to which an array is copied when it grows."""
@@ -45,11 +45,14 @@ class Growing:
         self._whole[: len(before)] = before
 
     def _reserve(self, length: int) -> NDArray[Any]:
-        """Return zeros for all that memory could hold: what is never written to takes none."""
+        """Return zeros for all that memory could hold: what is never written to takes none.
+
+        Where addresses are short, these are for twice of what is needed.
+        """
         least = 2 * length * self._row_bytes
         try:
-            memory = _mapped(max(least, _all_memory()))
-        except OSError:  # there is a limit on addresses
+            memory = _mapped(least if addresses_are_short() else max(least, _all_memory()))
+        except OSError:  # there is another limit
             memory = _mapped(least)
         values = len(memory) // self._row_bytes * self._row_bytes // self._dtype.itemsize
         return np.frombuffer(memory, self._dtype, values).reshape(-1, *self._width)

@@ -89,8 +89,11 @@ def regroup(
     const uint32_t[::1] items, const uint32_t[::1] users, const uint32_t[::1] lengths,
     uint64_t[::1] places, uint32_t[::1] grouped,
 ):
-    """Copy run after run of items to where their user's items go; `places[user]` moves on."""
-    cdef Py_ssize_t j, count = users.shape[0]
+    """Copy run after run of items to where their user's items go; `places[user]` moves on.
+
+    Without items, nothing is done.
+    """
+    cdef Py_ssize_t j, count = users.shape[0] if items.shape[0] else 0
     cdef uint64_t at = 0
     with nogil:
         for j in range(count):

@@ -1,7 +1,8 @@
 """From batches to the layout in which rounds are fast: each user's distinct items side by side.
 
 Three stages run at the same time, each in a thread of its own: the source reads and decodes, items
-are numbered, and users are numbered and repeats dropped. Only numbers are kept, four bytes a pair.
+are numbered, and users are numbered and repeats dropped. Only numbers are kept: four bytes a pair,
+or six until they are in order.
 """
 
 import itertools
@@ -10,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -33,7 +34,7 @@ from dp_sips.engines.memory.numbering import (
 )
 from dp_sips.engines.memory.runs import Run, buckets_for, write_run
 from dp_sips.engines.memory.scattering import Scattered
-from dp_sips.engines.memory.sets import UserSets, begin_of, begins_of, close_gaps, cuts, edges_of
+from dp_sips.engines.memory.sets import UserSets, begins_of, close_gaps
 from dp_sips.engines.memory.spilling import Spill
 from dp_sips.progress import Progress
 from dp_sips.room import check_room
@@ -41,10 +42,6 @@ from dp_sips.sources import Source
 
 T = TypeVar("T")
 
-_SCATTERED_BYTES: Final = 6
-"""What a pair takes in lists by user."""
-_PIECE: Final = 1 << 24
-"""Pairs that are scattered at a time."""
 _USER_BYTES, _ITEM_BYTES = 16, 18
 """What a round needs of each user (size and end) and item (a histogram, evidence, two flags)."""
 _WORKING_SPACE = 1 << 27
@@ -201,7 +198,8 @@ def _run_starts(rows: NDArray[Any]) -> Numbers:
 class _Repeats:
     """Drops repeated pairs as batches come, and lays out the rest by user at the end.
 
-    As long as each user's rows are together, pairs are laid out as they come.
+    As long as each user's rows are together, pairs are laid out as they come; those of later rows
+    are sorted roughly by user first.
     """
 
     def __init__(self, users: GrowingColumn, workers: Workers) -> None:
@@ -221,7 +219,7 @@ class _Repeats:
         users, starts = _user_runs(self._users, batch.users)
         # Users are numbered as they first appear: where rows are together, numbers never fall.
         if not (self._scattered or kernels.rising(users, self._user_count - 1)):
-            self._scattered = self._scatter()
+            self._scattered = Scattered()
         self._user_count = max(self._user_count, int(users.max()) + 1)
         if self._scattered:
             last = self._last_users(batch.column.size())
@@ -232,15 +230,17 @@ class _Repeats:
 
     def held(self) -> int:
         """Return about how many bytes are held."""
-        pairs = self._scattered.held() if self._scattered else self._pair_bytes() * self._count
+        pairs = self._pair_bytes() * self._count
+        scattered = self._scattered.held() if self._scattered else 0
         columns = self._users.held() + (self.items.held() if self.items else 0)
-        return columns + pairs + 8 * self._users.size() + 4 * self._item_count()
+        return columns + pairs + scattered + 8 * self._users.size() + 4 * self._item_count()
 
     def needed(self) -> int:
         """Return how many more it takes, at the least, to lay out what was read and run rounds."""
+        gathered = self._count + self._scattered.count if self._scattered else 0
         return (
             _WORKING_SPACE
-            + (self._pair_bytes() * self._scattered.count if self._scattered else 0)
+            + self._pair_bytes() * gathered
             + _USER_BYTES * self._users.size()
             + _ITEM_BYTES * self._item_count()
         )
@@ -268,34 +268,26 @@ class _Repeats:
     def sets(self) -> UserSets:
         """Return the pairs by user."""
         self._last = Growing(np.uint32)
+        sizes = self._sizes.upto(self._user_count)[: self._user_count]
         if self._scattered:
-            return self._gathered(self._scattered)
-        ends = self._ends()
+            return self._gathered(self._scattered, sizes)
+        ends = np.cumsum(sizes, dtype=np.uint64)
         return UserSets(self._pairs.upto(0)[: self._count], ends, self._times())
 
-    def _ends(self) -> NDArray[np.uint64]:
-        return np.cumsum(self._sizes.upto(self._user_count)[: self._user_count], dtype=np.uint64)
-
-    def _scatter(self) -> Scattered:
-        """Begin to sort roughly by user, with what was read so far."""
-        check_room(_SCATTERED_BYTES * self._count)
-        scattered, ends = Scattered(), self._ends()
-        users = np.arange(len(ends), dtype=np.uint32)
-        for first, stop in cuts(ends, -(-self._count // _PIECE)) if self._count else ():
-            rows = slice(begin_of(first, ends), begin_of(stop, ends))
-            items, starts = self._rows(rows, np.append(rows.start, ends[first:stop]) - rows.start)
-            scattered.add(users[first:stop], starts, items, _NONE, self._user_count)
-        self._pairs, self._sizes, self._count = Growing(np.uint32), Growing(np.uint64), 0
-        return scattered
-
-    def _gathered(self, scattered: Scattered) -> UserSets:
-        """Return what was sorted roughly by user, sorted, and without any repeats."""
-        check_room(self._pair_bytes() * scattered.count)
-        sizes = np.zeros(self._user_count, dtype=np.uint64)
-        parallel, parts = self._workers.pool.map, range(scattered.lists)
+    def _gathered(self, scattered: Scattered, before: NDArray[np.uint64]) -> UserSets:
+        """Return all pairs in order, without repeats; users had `before` in order already."""
+        total = self._count + scattered.count
+        check_room(self._pair_bytes() * total)
+        sizes, parts, parallel = before.copy(), range(scattered.lists), self._workers.pool.map
         list(parallel(lambda part: scattered.add_sizes(part, sizes), parts))
         ends = np.cumsum(sizes, dtype=np.uint64)
-        items, counts, places = np.empty(scattered.count, np.uint32), self._ones(), ends - sizes
+        places = ends - sizes
+        items, counts = np.empty(total, dtype=np.uint32), self._ones(total)
+        runs = np.arange(len(before), dtype=np.uint32), before.astype(np.uint32)
+        if self._count:
+            kernels.regroup(self._times(), *runs, places.copy(), counts)
+            kernels.regroup(self._pairs.upto(0)[: self._count], *runs, places, items)
+        self._pairs = Growing(np.uint32)
         edges = np.minimum(np.arange(scattered.lists + 1) << scattered.bits, len(ends))
         shares = [(int(first), int(stop)) for first, stop in itertools.pairwise(edges)]
         begins = begins_of(shares, ends)
@@ -322,10 +314,6 @@ class _Repeats:
         self._count += kernels.keep_new(users, starts, items, last, pairs, lengths)
         return lengths
 
-    def _rows(self, pairs: slice, starts: NDArray[np.uint64]) -> tuple[Numbers, Numbers]:
-        """Return rows that have these pairs, and where each user's start."""
-        return self._pairs.upto(0)[pairs], starts.astype(np.uint32)
-
     def _pair_bytes(self) -> int:
         return 4
 
@@ -333,22 +321,18 @@ class _Repeats:
         """Return how often each pair kept so far occurred, where that is known."""
         return _NONE
 
-    def _ones(self) -> Numbers:
-        """Return a count for each row that is kept, where rows are counted."""
+    def _ones(self, rows: int) -> Numbers:
+        """Return a count for each of these rows, where rows are counted."""
+        del rows
         return _NONE
 
 
 class _Counts(_Repeats):
-    """Counts repeated pairs as it drops them."""
+    """Counts repeated pairs as it drops them; where rows are scattered, in the end."""
 
     def __init__(self, users: GrowingColumn, workers: Workers) -> None:
         super().__init__(users, workers)
         self._counts, self._places = Growing(np.uint32), Growing(np.uint64)
-
-    def _scatter(self) -> Scattered:
-        scattered = super()._scatter()
-        self._counts, self._places = Growing(np.uint32), Growing(np.uint64)
-        return scattered
 
     def _last_users(self, distinct_items: int) -> Numbers:
         del distinct_items
@@ -364,10 +348,6 @@ class _Counts(_Repeats):
         )
         return lengths
 
-    def _rows(self, pairs: slice, starts: NDArray[np.uint64]) -> tuple[Numbers, Numbers]:
-        items, times = self._pairs.upto(0)[pairs], self._counts.upto(0)[pairs]
-        return np.repeat(items, times), edges_of(times)[starts].astype(np.uint32)
-
     def _pair_bytes(self) -> int:
         return 8
 
@@ -375,5 +355,5 @@ class _Counts(_Repeats):
         times: Numbers = self._counts.upto(0)[: self._count]
         return times
 
-    def _ones(self) -> Numbers:
-        return np.ones(self._scattered.count if self._scattered else 0, dtype=np.uint32)
+    def _ones(self, rows: int) -> Numbers:
+        return np.ones(rows, dtype=np.uint32)
