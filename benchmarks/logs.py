@@ -1,6 +1,6 @@
 """dp-sips on logs as they come, against plain, non-private counts on the same data in the same run.
 
-python benchmarks/logs.py --repeats 5
+python benchmarks/logs.py --repeats 3
 python benchmarks/logs.py --users 80000 --only "shuffled text" --only "CSV of text"
 
 Files are held against the faster of DuckDB's two forms, frames against the faster of Polars'. The
