@@ -17,6 +17,8 @@ from dp_sips.room import addresses_are_short, memory_limit
 
 _SMALL: Final = 1 << 22
 """Bytes up to which an array is copied when it grows."""
+_ORDINARY: Final = 1 << 24
+"""Bytes on ordinary pages: a huge one is cleared whole, which does not pay for little data."""
 _ELSE: Final = 1 << 31
 """Bytes of memory where the system does not say how much there is."""
 
@@ -71,7 +73,7 @@ def _all_memory() -> int:
 
 def _mapped(size: int) -> mmap.mmap:
     memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    if sys.platform == "linux":
+    if sys.platform == "linux" and size > _ORDINARY:
         with suppress(OSError):  # the system has none
-            memory.madvise(mmap.MADV_HUGEPAGE)
+            memory.madvise(mmap.MADV_HUGEPAGE, _ORDINARY, size - _ORDINARY)
     return memory
