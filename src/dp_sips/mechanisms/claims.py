@@ -26,7 +26,7 @@ UPWARDS: Final = 1 + 1e-9
 # Chances below this are no chances: beside those that count, less than their rounding.
 _HARDLY = 1e-20
 # Sums of claims matter where the chance of at most as much is between these; what is below and
-# above is cut off whenever there are so many more claims.
+# above is cut off each time this number of claims has been added.
 _WINDOW = (1e-22, 1 - 1e-13)
 _CLAIMS_AT_ONCE = 16
 

@@ -103,8 +103,8 @@ _CHORDS = 256
 # Calibration stops where the largest D(t) is this near to what may be spent on it, relatively.
 _SPARE = 1e-3
 _MOST_STEPS = 60
-# Estimates of D(t) take so many cells for one, and blocks with less than this part of the largest
-# estimate for better than the worst block.
+# Estimates of D(t) treat this number of cells as one; blocks with less than this part of the
+# largest estimate are taken to be better than the worst block.
 _CELLS_AT_ONCE = 20
 _NEARLY = 0.95
 # Cells of the quantile U, dense where few of a user's own items survive.
