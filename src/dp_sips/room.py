@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -64,8 +65,13 @@ def memory_left() -> int | None:
 
     Not what is left of the address space: libraries reserve much more of that than they use.
     """
-    left = (_machine("MemAvailable"), _group_left())
-    return min((known for known in left if known is not None), default=None)
+    left = _machine("MemAvailable")
+    for group in _groups():
+        # What a group could free takes milliseconds to find out, and seldom matters.
+        if left is None or group.limit - group.used < left:
+            room = max(0, group.limit - group.used + group.freeable())
+            left = room if left is None else min(left, room)
+    return left
 
 
 def check_room(needed: int) -> None:
@@ -112,23 +118,32 @@ def _machine(name: str) -> int | None:
 
 
 def _group_limit() -> int | None:
-    return min((limit for limit, _, _ in _groups()), default=None)
+    return min((group.limit for group in _groups()), default=None)
 
 
-def _group_left() -> int | None:
-    return min((max(0, limit - used + free) for limit, used, free in _groups()), default=None)
+@dataclass(frozen=True)
+class _Group:
+    """A control group with a limit on memory."""
+
+    folder: Path
+    limit: int
+    used: int
+    freeable_names: tuple[str, ...]
+
+    def freeable(self) -> int:
+        """Return what of the used memory the system can free."""
+        names = (rf"^{name} (\d+)$" for name in self.freeable_names)
+        return sum(_number(self.folder / "memory.stat", name) or 0 for name in names)
 
 
-def _groups() -> Iterator[tuple[int, int, int]]:
-    """Yield limit, use and freeable use of every control group of this process that has a limit."""
+def _groups() -> Iterator[_Group]:
+    """Yield every control group of this process that has a limit."""
     for controller, place in _memberships():
         limit_name, used_name, freeable = _GROUP_FILES[controller]
         for folder in (place, *place.parents):
             limit, used = (_number(folder / name, r"^(\d+)$") for name in (limit_name, used_name))
             if limit is not None and used is not None:
-                names = (rf"^{name} (\d+)$" for name in freeable)
-                free = sum(_number(folder / "memory.stat", name) or 0 for name in names)
-                yield limit, used, free
+                yield _Group(folder, limit, used, freeable)
 
 
 def _memberships() -> Iterator[tuple[str, Path]]:

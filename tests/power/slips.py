@@ -75,9 +75,16 @@ _NOISE: Final = [
     _slip(
         "far tails are decided by too small a bound",
         "gaussian verdicts",
-        "privacy.noise:exceeds",
-        "(needed <= _BEYOND)",
-        "(needed <= 1.0)",
+        "privacy.noise:candidates",
+        "ndtr(-BEYOND)",
+        "ndtr(-1.5 * BEYOND)",
+    ),
+    _slip(
+        "items that need less than that are taken for light ones",
+        "gaussian verdicts",
+        "privacy.decide:_lightest",
+        "below + 1",
+        "4 * below + 1",
     ),
     _slip(
         "Laplace noise without a sign",
@@ -198,8 +205,8 @@ _THRESHOLDS: Final = [
         "items without weight are released",
         "gaussian verdicts",
         "privacy.decide:decide",
-        "(weights > 0) & ",
-        "",
+        "candidates(bits, weights,",
+        "candidates(bits, weights + np.uint64(1),",
     ),
     _slip(
         "items without weight are released by Laplace noise",

@@ -9,3 +9,10 @@ def pieces() -> NDArray[float64]: ...
 def in_steps(
     bits: NDArray[uint64], scale: float, found: NDArray[float64], unsure: NDArray[uint32]
 ) -> int: ...
+def candidates(
+    bits: NDArray[uint64],
+    weights: NDArray[uint64],
+    lightest: int,
+    bound: int,
+    rows: NDArray[uint32],
+) -> int: ...

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Gaussians in whole steps, compiled: most of them without the inverse of Φ.
+"""Gaussians in whole steps, and which of them matter, compiled: most without the inverse of Φ.
 
 128 random bits are the sign of a Gaussian and a probability p in (0, ½), whose leading bits are the
 first word: `noise.gaussian`. Its size is z = −Φ⁻¹(p). Here p is read from 63 bits, and z from cubics,
@@ -75,4 +75,21 @@ def in_steps(const uint64_t[:, ::1] bits, double scale, double[::1] found, uint3
             whole = <double><int64_t>(size + 0.5)
             count += not fabs(size - whole) < sure
             found[i] = <double>(2 * <int64_t>(bits[i, 1] & 1) - 1) * whole
+    return count
+
+
+def candidates(
+    const uint64_t[:, ::1] bits, const uint64_t[::1] weights, uint64_t lightest, uint64_t bound,
+    uint32_t[::1] rows,
+):
+    """Write the rows that have weight, and `lightest` or leading bits up to `bound`; return how many.
+
+    `rows` is longer than `bits` by one.
+    """
+    cdef Py_ssize_t i
+    cdef uint32_t count = 0
+    with nogil:
+        for i in range(bits.shape[0]):
+            rows[count] = <uint32_t>i
+            count += weights[i] > 0 and (weights[i] >= lightest or bits[i, 0] <= bound)
     return count

@@ -16,8 +16,9 @@ from enum import StrEnum
 from typing import Final, Never, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dp_sips.privacy.arrays import Blocks, Bools, Floats
+from dp_sips.privacy.arrays import Blocks, Floats, Weights
 
 SAMPLER_ERROR: Final = 2.0**-40
 """How far, relatively, the odds of one verdict may be from those of an exact Gaussian."""
@@ -25,7 +26,7 @@ SAMPLER_ERROR: Final = 2.0**-40
 SAMPLER_TAIL: Final = 2.0**-82
 """How likely, at the most, the sampler and an exact Gaussian differ where that bound ends."""
 
-_BEYOND: Final = 4.0
+BEYOND: Final = 4.0
 """Where verdicts need more than this many standard deviations, most are settled by integers."""
 
 
@@ -177,17 +178,17 @@ def laplace(bits: Blocks) -> Floats:
     return np.asarray(-np.sign(signed) * np.log(2 * np.abs(signed)))
 
 
-def exceeds(bits: Blocks, needed: Floats) -> Bools:
-    """Return `gaussian(bits) >= needed`, without working out Gaussians that cannot matter.
+def candidates(bits: Blocks, weights: Weights, lightest: int) -> NDArray[np.uint32]:
+    """Return the rows of items that weigh something, without most of those that have no chance.
 
-    A Gaussian beyond `_BEYOND` has leading bits below a bound; all other rows that need more than
-    that are settled by a comparison of integers. Most items are rare, so this is most rows.
+    Left out are only items that weigh less than `lightest` and whose Gaussian is below `BEYOND`, as
+    its leading bits are above a bound. Most items are rare, so these are most rows.
     """
     from scipy.special import ndtr
 
+    from dp_sips.privacy import inversion
+
     # The factor covers the rounding of ndtr and ndtri many times over.
-    bound = np.uint64(float(ndtr(-_BEYOND)) * 2.0**65 * (1 + 1e-9))
-    close = np.flatnonzero((needed <= _BEYOND) | (bits[:, 0] <= bound))
-    verdicts = np.zeros(len(needed), dtype=np.bool_)
-    verdicts[close] = gaussian(bits.take(close, axis=0)) >= needed[close]
-    return verdicts
+    bound = int(float(ndtr(-BEYOND)) * 2.0**65 * (1 + 1e-9))
+    rows = np.empty(len(bits) + 1, dtype=np.uint32)
+    return rows[: inversion.candidates(bits, weights, lightest, bound, rows)]

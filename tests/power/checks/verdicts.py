@@ -47,6 +47,13 @@ def gaussians(scrambler: Scrambler, blocks: Blocks) -> list[float]:
     return [-sign * inverse(size) for size, sign in tails(scrambler, blocks)]
 
 
+def far_out(scrambler: Scrambler) -> Blocks:
+    """Return blocks whose Gaussians are more than 4.05 deviations from 0, on either side."""
+    blocks = some_blocks(50 * _ITEMS)
+    bound = np.uint64(2**65 * NormalDist().cdf(-4.05))
+    return blocks[scrambler(blocks)[:, 0] < bound]
+
+
 def laplaces(scrambler: Scrambler, blocks: Blocks) -> list[float]:
     return [-sign * math.log(2 * size) for size, sign in tails(scrambler, blocks)]
 
@@ -64,9 +71,14 @@ def _above(noisy: float, level: float) -> bool | None:
 
 def gaussian_verdicts() -> None:
     """decide: weight > 0 and weight + σ·Gaussian ≥ T, also far out, where integers decide."""
-    blocks, weights = some_blocks(), some_weights()
-    for sigma, threshold in ((1.3, 3.0), (0.4, 3.0)):
-        scrambler = Key.for_tests(5).noise_of_round(2)
+    scrambler = Key.for_tests(5).noise_of_round(2)
+    far = far_out(scrambler)
+    light = np.full(len(far), _UNIT // 4, dtype=np.uint64)
+    for blocks, weights, sigma, threshold in (
+        (some_blocks(), some_weights(), 1.3, 3.0),
+        (some_blocks(), some_weights(), 0.4, 3.0),
+        (far, light, 1.0, 4.3),
+    ):
         noise = gaussians(scrambler, blocks)
         verdicts = decide(blocks, weights, sigma=sigma, threshold=threshold, scrambler=scrambler)
         expected = [

@@ -51,6 +51,24 @@ class TestSupport:
 
 
 class TestVerdicts:
+    @given(
+        st.integers(0, 2**32),
+        st.floats(1e-9, 1e9) | st.floats(0.5, 3),
+        st.floats(allow_nan=False) | st.floats(-5, 20),
+        st.lists(st.integers(0, 2**63) | st.integers(0, 20 * UNIT) | st.sampled_from([0, 1])),
+        st.integers(-3, 3),
+    )
+    def test_are_those_of_all_gaussians(
+        self, seed: int, sigma: float, threshold: float, held: list[int], steps: int
+    ) -> None:
+        scrambler = Key.for_tests(seed).noise_of_round(0)
+        edge = min(max(0.0, (threshold - 4 * sigma) * UNIT), 2.0**63) + steps
+        units = np.array([*held, max(0, int(edge))], dtype=np.uint64)
+        plain = blocks(len(units))
+        found = decide(plain, units, sigma=sigma, threshold=threshold, scrambler=scrambler)
+        needed = (threshold - units / UNIT) / sigma
+        assert (found == (units > 0) & (gaussian(scrambler(plain)) >= needed)).all()
+
     @given(st.integers(0, 2**32), st.floats(0.1, 10), st.floats(-5, 20))
     def test_are_weight_plus_noise_against_the_threshold(
         self, seed: int, sigma: float, threshold: float

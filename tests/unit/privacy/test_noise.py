@@ -20,11 +20,12 @@ from tests.unit.privacy.samples import ALPHA, SAMPLES, Floats, bits_of, blocks
 
 from dp_sips.privacy import bounding, inversion
 from dp_sips.privacy.noise import (
+    BEYOND,
     SAMPLER_ERROR,
     Key,
     Purpose,
     Scrambler,
-    exceeds,
+    candidates,
     gaussian,
     in_steps,
 )
@@ -282,14 +283,6 @@ class TestInversion:
         assert near <= far + 1e-12
 
 
-needed_values = (
-    st.floats(allow_nan=True, allow_infinity=True)
-    | st.floats(3.999, 4.001)
-    | st.floats(-4.001, -3.999)
-    | st.floats(-14, 14)
-    | st.sampled_from([4.0, -4.0, 0.0, -0.0, math.inf, -math.inf, math.nan])
-    | st.sampled_from([math.nextafter(4, 5), math.nextafter(4, 3)])
-)
 tails = (
     st.integers(0, 2**127 - 1)
     | st.integers(0, 127).map(lambda n: (1 << n) - 1)
@@ -297,34 +290,26 @@ tails = (
 )
 
 
-class TestExceeds:
-    @given(st.lists(st.tuples(tails, st.booleans(), needed_values), min_size=1))
-    def test_is_the_comparison(self, rows: list[tuple[int, bool, float]]) -> None:
+class TestCandidates:
+    @given(st.lists(st.tuples(tails, st.booleans(), st.integers(0, 9)), min_size=1))
+    def test_leave_out_only_what_is_light_and_unlucky(
+        self, rows: list[tuple[int, bool, int]]
+    ) -> None:
         bits = np.concatenate([bits_of(tail, sign) for tail, sign, _ in rows])
-        needed = np.array([value for _, _, value in rows])
-        assert exceeds(bits, needed).tolist() == (gaussian(bits) >= needed).tolist()
+        weights = np.array([weight for *_, weight in rows], dtype=np.uint64)
+        found = np.isin(np.arange(len(rows)), candidates(bits, weights, 5))
+        assert not found[weights == 0].any()
+        assert found[weights >= 5].all()
+        assert found[(weights > 0) & (gaussian(bits) >= BEYOND)].all()
 
-    @given(tails, st.booleans(), st.integers(-2, 2))
-    def test_at_the_very_value(self, tail: int, sign: bool, steps: int) -> None:  # noqa: FBT001
-        bits = bits_of(tail, sign)
-        value = gaussian(bits)
-        needed = value + steps * np.spacing(np.abs(value))
-        assert exceeds(bits, needed).tolist() == (value >= needed).tolist()
-
-    def test_many_random_rows(self) -> None:
+    def test_are_few_where_all_are_light(self) -> None:
         bits = Key.fresh().noise_of_round(0)(blocks(SAMPLES))
-        values = gaussian(bits)
-        shifted = np.roll(values, 1) + np.random.default_rng(1).choice([0, 3.5, 4, 4.5], SAMPLES)
-        for needed in (values, shifted, np.full(SAMPLES, 4.0), np.full(SAMPLES, 3.0)):
-            assert (exceeds(bits, needed) == (values >= needed)).all()
+        weights = np.ones(SAMPLES, dtype=np.uint64)
+        beyond = np.abs(gaussian(bits)) >= BEYOND
+        assert candidates(bits, weights, 2).tolist() == np.flatnonzero(beyond).tolist()
 
-    def test_what_is_no_number(self) -> None:
-        bits = np.concatenate([bits_of(0, 1), bits_of(0, 0)])
-        for needed, verdict in ((math.nan, False), (math.inf, False), (-math.inf, True)):
-            assert exceeds(bits, np.full(2, needed)).tolist() == [verdict, verdict]
-
-    def test_no_rows(self) -> None:
-        assert exceeds(blocks(0), np.empty(0)).tolist() == []
+    def test_of_no_rows(self) -> None:
+        assert candidates(blocks(0), np.empty(0, dtype=np.uint64), 1).tolist() == []
 
 
 def next_to_an_edge(scale: float, count: int) -> Any:

@@ -335,9 +335,10 @@ class MemoryContributions(Contributions):
         verdicts = np.zeros(len(weights), dtype=np.bool_)
 
         def work(piece: slice) -> None:
-            held = np.flatnonzero(weights[piece]) + piece.start
             # A slice is faster than a choice, unless most items have no weight.
-            rows: Any = piece if 2 * len(held) > _PIECE else held
+            rows: Any = piece
+            if 2 * np.count_nonzero(weights[piece]) <= _PIECE:
+                rows = np.flatnonzero(weights[piece]) + piece.start
             verdicts[rows] = decide(self._items.blocks(rows), weights[rows])
 
         self._by_pieces(work)
@@ -463,19 +464,17 @@ class MemoryContributions(Contributions):
 
     def _user_words(self) -> Weights:
         words: Weights = np.zeros(len(self._sets.ends), dtype=np.uint64)
-        return self._fill(words, self._users, bounding.user_words)
+        return self._fill(words, self._users, Purpose.BOUNDING_USERS)
 
     def _item_words(self, words: Weights) -> Weights:
-        return self._fill(words, self._items, bounding.item_words)
+        return self._fill(words, self._items, Purpose.BOUNDING_ITEMS)
 
-    def _fill(
-        self, words: Weights, column: Numbered, scramble: Callable[[Key, Blocks], Weights]
-    ) -> Weights:
-        """Fill in the word of each user or item, by its number."""
+    def _fill(self, words: Weights, column: Numbered, purpose: Purpose) -> Weights:
+        """Fill in the word of bounding of each user or item, by its number."""
+        seed = self._key.word(purpose)
 
         def work(piece: slice) -> None:
-            found = scramble(self._key, column.blocks(slice(piece.start, piece.stop)))
-            words[piece][: len(found)] = found[: len(words[piece])]  # there may be room for more
+            ordering.scrambled(column.blocks(piece), seed, words[piece])
 
         self._by_pieces(work, size=len(words))
         return words

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The order of items on users' lists, compiled: `dp_sips.privacy.bounding.precedence`, to the bit."""
+"""The order of a user's items, compiled: words of `dp_sips.privacy.bounding`, to the bit."""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -35,6 +35,18 @@ cdef inline uint64_t length_of(const uint64_t *block) noexcept nogil:
     return 0 if tag == NULL_ITEM else min(tag, LONGER)
 
 
+cdef inline uint64_t word_of(const uint64_t *block, uint64_t seed) noexcept nogil:
+    return mix(block[0] ^ mix(block[1] ^ seed))
+
+
+def scrambled(const uint64_t[:, ::1] blocks, uint64_t seed, uint64_t[::1] words):
+    """Write the words of users or items that have a place; `seed` is the key's word for them."""
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(min(blocks.shape[0], words.shape[0])):
+            words[i] = word_of(&blocks[i, 0], seed)
+
+
 def precedence(
     const uint64_t[:, ::1] blocks, uint64_t seed, const uint32_t[::1] counts, uint64_t[::1] words
 ):
@@ -49,5 +61,5 @@ def precedence(
         for i in range(blocks.shape[0]):
             if counted:
                 rare = <uint32_t>~counts[i]
-            word = mix(blocks[i, 0] ^ mix(blocks[i, 1] ^ seed))
+            word = word_of(&blocks[i, 0], seed)
             words[i] = rare << 32 | length_of(&blocks[i, 0]) << 27 | word >> 38 << 1

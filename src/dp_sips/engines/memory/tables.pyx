@@ -17,14 +17,25 @@ cdef enum:
 LOT_SIZE = LOT
 
 
+cdef inline uint32_t hash_of_word(uint64_t word, uint64_t seed) noexcept nogil:
+    """Return 32 bits; of words below 2³², which each step maps one to one, no two have the same."""
+    cdef uint32_t h = <uint32_t>word ^ <uint32_t>seed
+    if word >> 32:
+        h ^= <uint32_t>mix(word >> 32 ^ seed)
+    h = (h ^ (h >> 16)) * <uint32_t>0x7FEB352D
+    h = (h ^ (h >> 15)) * <uint32_t>0x846CA68B
+    return h ^ (h >> 16)
+
+
 cdef class Shard:
     """One shard of a table that numbers distinct values in order of first appearance.
 
     A value is `width` 64-bit words, one or two. A shard looks only at the values that fall to it,
     so that several shards can work on one batch at once. Shards take numbers in turns, LOT at a
-    time, so that no two of them write to the same line of memory. A slot holds half of the hash
+    time, so that no two of them write to the same line of memory. A slot holds a hash of 32 bits
     (low) and a number plus one (high), so that the table is small, and can grow without a look at
-    the values.
+    the values. Integers below 2³² that differ have hashes that differ: as long as there are no
+    others, finding the hash is finding the value.
 
     Values of one word below `small` need no hash: their numbers, plus one, are in a list that all
     shards share. What is on one line of memory there falls to the same shard.
@@ -33,6 +44,7 @@ cdef class Shard:
     cdef readonly uint32_t shard, shards, width, count
     cdef readonly uint32_t direct  # how many of the values counted are below `small`
     cdef uint32_t slotted  # how many have a slot, which they keep when they become small
+    cdef bint exact  # whether all values that have a slot are integers below 2³²
     cdef object _growing, _small
     cdef uint64_t seed, mask, small
     cdef uint64_t *slots
@@ -41,6 +53,7 @@ cdef class Shard:
     def __init__(self, uint32_t shard, uint32_t shards, uint32_t width, uint64_t seed):
         self.shard, self.shards, self.width, self.seed = shard, shards, width, seed
         self.count, self.direct, self.slotted, self.small = 0, 0, 0, 0
+        self.exact = width == 1
         self._growing = Growing(np.uint64)
         self._use_slots(1 << 13)
 
@@ -133,26 +146,29 @@ cdef class Shard:
         cdef uint64_t word = value[0] >> LINE_BITS if width == 1 else value[0] + value[1]
         return DP_SCALE((word ^ self.seed) * SPREAD, self.shards) == self.shard
 
+    cdef inline uint32_t hash_of(self, const uint64_t *value, uint32_t width) noexcept nogil:
+        if width == 2:
+            return <uint32_t>mix(mix(value[0] ^ self.seed) ^ value[1])
+        return hash_of_word(value[0], self.seed)
+
     cdef inline uint32_t _number(
         self, const uint64_t *values, uint64_t *words, uint32_t width, Py_ssize_t start,
         Py_ssize_t stop, uint32_t *numbers, uint32_t *firsts,
     ) noexcept nogil:
-        cdef uint64_t hashes[BLOCK + AHEAD]
+        cdef uint32_t hashes[BLOCK + AHEAD]
         cdef const void *homes[BLOCK + AHEAD]
         cdef uint32_t rows[BLOCK]
-        cdef uint32_t mine = 0, new = 0, j
-        cdef uint64_t h, at, slot, n
+        cdef uint32_t mine = 0, new = 0, j, h
+        cdef uint64_t at, slot, n
         cdef const uint64_t *value
         cdef Py_ssize_t i
+        cdef bint exact
         for i in range(start, stop):
             rows[mine] = <uint32_t>i
             mine += self.is_mine(values + i * width, width)
         for j in range(mine):
             value = values + rows[j] * width
-            h = mix(value[0] ^ self.seed)
-            if width == 2:
-                h = mix(h ^ value[1])
-            hashes[j] = h
+            hashes[j] = h = self.hash_of(value, width)
             homes[j] = &self.slots[h & self.mask]
             if width == 1 and value[0] < self.small:
                 homes[j] = &self.numbers_of_small[value[0]]
@@ -162,22 +178,24 @@ cdef class Shard:
             DP_PREFETCH(homes[j])
         for j in range(mine):
             DP_PREFETCH(homes[j + AHEAD])
-            at = hashes[j + AHEAD // 2] & self.mask
-            if homes[j + AHEAD // 2] == &self.slots[at] and self.slots[at]:
-                DP_PREFETCH(&words[((self.slots[at] >> 32) - 1) * width])
+            if not self.exact:
+                at = hashes[j + AHEAD // 2] & self.mask
+                if homes[j + AHEAD // 2] == &self.slots[at] and self.slots[at]:
+                    DP_PREFETCH(&words[((self.slots[at] >> 32) - 1) * width])
             i = rows[j]
             value = values + i * width
             if width == 1 and value[0] < self.small:
                 n = self.numbers_of_small[value[0]]
             else:
-                h = <uint32_t>hashes[j]
+                exact = self.exact and value[0] >> 32 == 0
+                h = hashes[j]
                 at = h & self.mask
                 n = 0
                 while self.slots[at] != 0:
                     slot = self.slots[at]
                     if <uint32_t>slot == h:
                         n = slot >> 32
-                        if words[(n - 1) * width] == value[0] and (
+                        if exact or words[(n - 1) * width] == value[0] and (
                             width == 1 or words[(n - 1) * 2 + 1] == value[1]
                         ):
                             break
@@ -192,6 +210,7 @@ cdef class Shard:
                 else:
                     self.slots[at] = h | n << 32
                     self.slotted += 1
+                    self.exact = exact
                 words[(n - 1) * width] = value[0]
                 if width == 2:
                     words[(n - 1) * 2 + 1] = value[1]
