@@ -6,15 +6,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as kinds
 
-from dp_sips.sources.batches import ROWS
+from dp_sips.sources.batches import batch_rows
 from dp_sips.sources.columns import Columns
 from dp_sips.sources.data_files import DataFile
 from dp_sips.sources.headers import FileHeader
 from dp_sips.sources.types import element
 
 _INDEX_BYTES = 4
-_BATCH_BYTES = 1 << 25
-"""Of long texts, fewer rows make a batch."""
 
 
 def read_header(data: DataFile, columns: Columns) -> FileHeader:
@@ -25,7 +23,7 @@ def read_header(data: DataFile, columns: Columns) -> FileHeader:
         schema = pa.schema([whole.field(name) for name in names])
         texts = _encoded_texts(file, schema)
         rows = file.metadata.num_rows
-        batch_rows = _batch_rows(file, schema)
+        at_a_time = batch_rows(rows, _size(file, schema))
 
     def read() -> Iterator[pa.RecordBatch]:
         # Dictionary pages stay dictionaries: text is then hashed once per page, not once per row.
@@ -40,19 +38,18 @@ def read_header(data: DataFile, columns: Columns) -> FileHeader:
                 page_checksum_verification=True,
             ) as file,
         ):
-            for batch in file.iter_batches(batch_rows, columns=names):
+            for batch in file.iter_batches(at_a_time, columns=names):
                 yield batch.select(names)
 
     return FileHeader(schema, read, rows)
 
 
-def _batch_rows(file: pq.ParquetFile, schema: pa.Schema) -> int:
-    """Return how many rows to read at a time, by their average size."""
+def _size(file: pq.ParquetFile, schema: pa.Schema) -> int:
+    """Return how many bytes the needed columns have, as they are encoded."""
     leaves = range(len(file.schema))
     needed = [n for n in leaves if file.schema.column(n).path.split(".")[0] in schema.names]
     groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
-    size = sum(group.column(n).total_uncompressed_size for group in groups for n in needed)
-    return max(1, min(ROWS, int(_BATCH_BYTES * file.metadata.num_rows // max(size, 1))))
+    return sum(group.column(n).total_uncompressed_size for group in groups for n in needed)
 
 
 def _encoded_texts(file: pq.ParquetFile, schema: pa.Schema) -> list[str]:

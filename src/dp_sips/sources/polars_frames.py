@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from dp_sips.errors import InputError
 from dp_sips.sources.base import Feed, Part
-from dp_sips.sources.batches import ROWS
+from dp_sips.sources.batches import ROWS, batch_rows
 from dp_sips.sources.columns import Columns
 
 _EAGER = "the data frame"
@@ -19,7 +19,8 @@ _LAZY = "the lazy frame"
 def open_eager(frame: pl.DataFrame, columns: Columns) -> Feed:
     """Read a frame that is in memory, slice by slice."""
     needed = frame.select(columns.pick(frame.columns, _EAGER))
-    part = Part(_EAGER, lambda: _to_arrow(needed.iter_slices(ROWS)))
+    rows = batch_rows(needed.height, int(needed.estimated_size()))
+    part = Part(_EAGER, lambda: _to_arrow(needed.iter_slices(rows)))
     schema = _arrow_schema(needed.schema, _EAGER)
     dtypes = _item_dtypes(needed.schema, columns)
     return Feed(_EAGER, schema, (part,), lambda items: _frame(items, dtypes), needed.height)

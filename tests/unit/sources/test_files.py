@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
@@ -15,7 +16,7 @@ import pytest
 from pyarrow import feather
 
 from dp_sips.errors import InputError
-from dp_sips.sources import open_source, parquet
+from dp_sips.sources import batches, open_source
 
 TABLE = pa.table({"z": [0.5, 1.5, 2.5], "i": ["a", "b", "a"], "u": [1, 2, 1]})
 ROWS = Counter({(1, "a"): 2, (2, "b"): 1})
@@ -219,13 +220,23 @@ def test_large_arrow_batches_are_cut(kind: str, tmp_path: Path, read: Any) -> No
     assert read(tmp_path / "a.arrow").total() == 300_000
 
 
-def test_long_texts_come_in_small_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet, "_BATCH_BYTES", 10_000)
+@pytest.mark.parametrize("kind", ["file", "frame", "table"])
+def test_long_texts_come_in_small_batches(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "_BYTES", 10_000)
     table = pa.table({"u": list(range(100)), "i": [f"{n}" * 500 for n in range(100)]})
     pq.write_table(table, tmp_path / "a.parquet", use_dictionary=False)
-    source = open_source(tmp_path / "a.parquet", user="u", item="i")
-    batches = list(source.batches())
-    assert max(batch.nbytes for batch in batches) < 20_000
-    assert [value for batch in batches for value in batch.column(1).to_pylist()] == table[
+    data = {"file": tmp_path / "a.parquet", "frame": pl.DataFrame(table), "table": table}[kind]
+    found = list(open_source(data, user="u", item="i").batches())
+    assert max(batch.nbytes for batch in found) < 20_000
+    assert [value for batch in found for value in batch.column(1).to_pylist()] == table[
         "i"
     ].to_pylist()
+
+
+def test_a_large_dictionary_does_not_make_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches, "_BYTES", 10_000)
+    texts = pa.DictionaryArray.from_arrays(pa.array([0] * 1000, pa.int8()), pa.array(["x" * 10**5]))
+    table = pa.table({"u": pa.array([1] * 1000, pa.int8()), "i": texts})
+    assert len(list(open_source(table, user="u", item="i").batches())) == 1

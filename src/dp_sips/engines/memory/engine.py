@@ -75,7 +75,8 @@ class MemoryEngine(Engine):
         public = public_counts(bounds.public_counts, source, key)
         threads = self.threads or os.cpu_count() or 1
         pool = ThreadPoolExecutor(threads, thread_name_prefix="dp-sips")
-        workers = Workers(pool, min(threads, _MOST_SHARDS))
+        # More shards than threads, so that no thread waits long for the last shard of a batch.
+        workers = Workers(pool, min(2 * threads, _MOST_SHARDS) if threads > 1 else 1)
         nullable = source.nulls == "group"
         columns = Columns(
             # One shard numbers users in order of first appearance, which shows scattered rows.

@@ -76,7 +76,7 @@ class GrowingColumn(Column, Protocol):
 
 @dataclass(frozen=True)
 class Workers:
-    """The threads that tables are split among: as many shards as threads."""
+    """The threads that work on tables, and how many shards these have."""
 
     pool: Executor
     shards: int
