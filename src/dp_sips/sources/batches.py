@@ -14,7 +14,7 @@ from dp_sips.sources.types import is_list
 
 ROWS = 1 << 18
 """Rows in a batch: large enough that Python's share is nothing, small enough for the cache."""
-_BYTES = 1 << 23
+_BYTES = 1 << 24
 """Of long texts, fewer rows make a batch."""
 
 

@@ -1,13 +1,15 @@
 """The compiled loops of matching against plain Python, on their own arrays."""
 
 import heapq
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dp_sips.engines.memory import settling
+from dp_sips.engines.memory import matching, settling
 from dp_sips.engines.memory.matching import Items, Seating, Sets, arranged, settle
 from dp_sips.privacy import bounding
 from dp_sips.privacy.noise import Key
@@ -140,6 +142,21 @@ def test_long_lists_are_sorted_as_short_ones() -> None:
     numbers, everyone = np.arange(500, dtype=np.uint32), (0, 3)
     made = arranged(sets, items, numbers, Seating(1, 0, 1, 500), lambda work: work(everyone))
     assert made.listed.reshape(3, 500).tolist() == [list(range(500))] * 3
+
+
+@pytest.mark.parametrize("pairs", [1, 7, 10**6])
+def test_loyal_users_are_taken_some_at_a_time(pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matching, "_PAIRS", pairs)
+    random = np.random.default_rng(2)
+    lists = [random.permutation(ITEMS)[: 2 + n % 3].tolist() for n in range(40)]
+    sets, items = laid_out(lists, [LOYAL] * 40), items_of(lists, [2 * n for n in range(ITEMS)])
+    gone = items.words.copy()
+    gone[3] = settling.GONE
+    items, numbers = replace(items, words=gone), np.arange(ITEMS, dtype=np.uint32)
+    made = arranged(sets, items, numbers, Seating(1, 0, 1, ITEMS), lambda work: work((0, 40)))
+    left = [[item for item in mine if item != 3] for mine in lists]
+    loyal = [mine for mine in left if len(mine) > 1]
+    assert made.loyal_to[[len(mine) > 1 for mine in left]].tolist() == list(map(first_of, loyal))
 
 
 def test_nobody_asks() -> None:

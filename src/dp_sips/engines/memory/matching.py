@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from dp_sips.engines.memory import settling
 from dp_sips.engines.memory.disk import Arrays, InMemory
 from dp_sips.engines.memory.numbering import Numbers
-from dp_sips.engines.memory.sets import begin_of
+from dp_sips.engines.memory.sets import begin_of, gathered, sizes_of
 from dp_sips.privacy import bounding
 from dp_sips.privacy.arrays import Blocks, Bools, Weights, Words
 from dp_sips.privacy.bounding import BoundingKey
 from dp_sips.privacy.weights import UNIT
 
 _CONTESTED: Final = np.uint64(1)
+_GONE: Final = np.uint64(2)
 _NO_BAR: Final = np.iinfo(np.uint64).max
 _LAST_RANK: Final = np.iinfo(np.uint64).max
 _LONG: Final = np.iinfo(np.uint16).max
@@ -226,26 +227,49 @@ def _put_first(lists: Lists, sets: Sets, items: Items, numbers: Numbers) -> None
     if not len(loyal):
         return
     some = np.array_split(loyal, -(-int(lists.sizes[loyal].sum()) // _PAIRS))
-    firsts = np.concatenate([_firsts(users, sets, items) for users in some])
-    contested = items.words[firsts] & _CONTESTED == 1
-    lists.loyal_to[loyal[contested]] = numbers[firsts[contested]]
+    pairs = np.concatenate([gathered(sets.items, sets.ends, users) for users in some])
+    words = _fetched(lambda n: bounding.item_words(items.key, items.blocks(n)), pairs)
+    states = _fetched(lambda n: _states(items.words[n]), pairs)
+    places = _places_of_firsts(some, sets, words, states == _GONE)
+    firsts, contested = pairs[places], states[places] == _CONTESTED
+    lists.loyal_to[loyal[contested]] = _fetched(numbers.__getitem__, firsts[contested])
     free = loyal[~contested]
     lists.lengths[free], lists.lasts[free] = 0, firsts[~contested]
 
 
-def _firsts(users: NDArray[Any], sets: Sets, items: Items) -> Numbers:
-    """Return the items that come first in the bounding orders of some users."""
-    ends = sets.ends.astype(np.int64)
-    sizes = np.diff(ends, prepend=0)[users]
-    starts = np.cumsum(sizes) - sizes
-    places = np.repeat(ends[users] - sizes - starts, sizes) + np.arange(sizes.sum())
-    mine = sets.items[places]
-    item_words = bounding.item_words(items.key, items.blocks(mine))
-    ranks = bounding.rank(np.repeat(sets.words[users], sizes), item_words)
-    ranks[items.words[mine] == settling.GONE] = _LAST_RANK
-    least = np.flatnonzero(ranks == np.repeat(np.minimum.reduceat(ranks, starts), sizes))
-    firsts: Numbers = mine[least[np.searchsorted(least, starts)]]
-    return firsts
+def _fetched(fetch: Callable[[Numbers], NDArray[Any]], numbers: Numbers) -> NDArray[Any]:
+    """Return what is known of items; of many in the order of their numbers, as on a disk."""
+    if len(numbers) <= _PAIRS:
+        return fetch(numbers)
+    found = np.empty(len(numbers), fetch(numbers[:0]).dtype)
+    for part in np.array_split(np.argsort(numbers), -(-len(numbers) // _PAIRS)):
+        found[part] = fetch(numbers[part])
+    return found
+
+
+def _states(words: Words) -> NDArray[np.uint8]:
+    """Return what words say of items: `_GONE`, `_CONTESTED` or 0."""
+    return np.where(words == settling.GONE, _GONE, words & _CONTESTED).astype(np.uint8)
+
+
+def _places_of_firsts(
+    some: list[NDArray[Any]], sets: Sets, words: Words, gone: Bools
+) -> NDArray[np.int64]:
+    """Return where the first of each user's items, in its bounding order, is among all of these.
+
+    Users come some at a time; their items have these words.
+    """
+    found, begin = [], 0
+    for users in some:
+        sizes = sizes_of(users, sets.ends)
+        mine = slice(begin, begin + int(sizes.sum()))
+        ranks = bounding.rank(np.repeat(sets.words[users], sizes), words[mine])
+        ranks[gone[mine]] = _LAST_RANK
+        starts = np.cumsum(sizes) - sizes
+        least = np.flatnonzero(ranks == np.repeat(np.minimum.reduceat(ranks, starts), sizes))
+        found.append(begin + least[np.searchsorted(least, starts)])
+        begin = mine.stop
+    return np.concatenate(found)
 
 
 def seated(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dp_sips.engines.memory.disk import Appender, Disk
 from dp_sips.engines.memory.numbering import GrowingColumn, IntegerColumn, Numbers
-from dp_sips.engines.memory.sets import UserSets, edges_of
+from dp_sips.engines.memory.sets import UserSets, edges_of, gathered
 from dp_sips.privacy.arrays import Bools, Words
 from dp_sips.privacy.bounding import mix
 
@@ -126,15 +126,3 @@ def bucket_of(keys: Words, buckets: int) -> NDArray[np.uint16]:
 def pieces(size: int) -> Iterator[slice]:
     """Cut numbers into pieces."""
     return (slice(start, min(start + PIECE, size)) for start in range(0, size, PIECE))
-
-
-def gathered(column: Numbers, ends: NDArray[np.uint64], users: NDArray[np.int64]) -> Numbers:
-    """Return what a column of pairs has of some users, one user after the other."""
-    if not len(column):
-        return column
-    stops = ends[users].astype(np.int64)
-    starts = np.where(users > 0, ends[users - 1], 0).astype(np.int64)
-    sizes = stops - starts
-    places = np.repeat(stops - np.cumsum(sizes), sizes) + np.arange(sizes.sum())
-    found: Numbers = column[places]
-    return found

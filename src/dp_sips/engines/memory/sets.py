@@ -48,6 +48,22 @@ def edges_of(sizes: NDArray[Any]) -> NDArray[np.int64]:
     return edges
 
 
+def sizes_of(users: NDArray[np.int64], ends: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Return how many pairs some of the users have."""
+    begins = np.where(users > 0, ends[users - 1], np.uint64(0))
+    return np.asarray((ends[users] - begins).astype(np.int64))
+
+
+def gathered(column: Numbers, ends: NDArray[np.uint64], users: NDArray[np.int64]) -> Numbers:
+    """Return what a column of pairs has of some users, one user after the other."""
+    if not len(column):
+        return column
+    sizes, stops = sizes_of(users, ends), ends[users].astype(np.int64)
+    places = np.repeat(stops - np.cumsum(sizes), sizes) + np.arange(sizes.sum())
+    found: Numbers = column[places]
+    return found
+
+
 def close_gaps(
     columns: Sequence[Numbers],
     ends: NDArray[np.uint64],
