@@ -73,7 +73,7 @@ _APART: Final = 64
 _FLAT: Final = 1e-12
 
 _STEPS: Final = 1 << STEP_BITS
-_CLAIM_STEPS: Final = np.diff(np.array(CLAIMS, dtype=np.uint8))
+_CLAIM_STEPS: Final[Claims] = np.diff(CLAIMS).astype(np.uint8)
 _FEW_ROUNDS: Final = 7
 _OPENING: Final = 0.007
 """The share of the first round, unless rounds are few: it releases what is very popular."""
@@ -111,14 +111,14 @@ def decide_on_evidence(
     Public: how much the round counts, σ, and the sums of evidence at which an item is released or
     gets another claim. Sensitive: everything except what is released.
     """
+    from dp_sips.privacy import adding
+
     total = in_steps(scrambler(blocks), sigma * _STEPS)
-    total += weights.astype(np.float64)
-    total *= count / _STEPS
-    total += evidence
+    claims = np.empty(len(total), dtype=np.uint8)
+    adding.add_round(
+        weights, evidence, count / _STEPS, np.array(edges), _CLAIM_STEPS, total, claims
+    )
     held = weights > 0
-    claims = np.zeros(len(total), dtype=np.uint8)
-    for edge, step in zip(edges, _CLAIM_STEPS, strict=True):
-        claims += (total >= edge).view(np.uint8) * step
     if not shared:
         claims *= held.view(np.uint8)
     return total, held & (total >= threshold), claims

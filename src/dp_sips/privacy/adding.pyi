@@ -1,0 +1,12 @@
+from numpy import float64, uint8, uint64
+from numpy.typing import NDArray
+
+def add_round(
+    weights: NDArray[uint64],
+    evidence: NDArray[float64],
+    factor: float,
+    edges: NDArray[float64],
+    steps: NDArray[uint8],
+    total: NDArray[float64],
+    claims: NDArray[uint8],
+) -> None: ...
