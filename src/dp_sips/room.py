@@ -114,7 +114,7 @@ def clear_about_memory() -> Iterator[None]:
 
 def _machine(name: str) -> int | None:
     """Return a line of /proc/meminfo."""
-    return _number(Path("/proc/meminfo"), rf"^{name}: +(\d+) kB", unit=1024)
+    return _number(Path("/proc/meminfo"), f"{name}:", unit=1024)
 
 
 def _group_limit() -> int | None:
@@ -132,8 +132,8 @@ class _Group:
 
     def freeable(self) -> int:
         """Return what of the used memory the system can free."""
-        names = (rf"^{name} (\d+)$" for name in self.freeable_names)
-        return sum(_number(self.folder / "memory.stat", name) or 0 for name in names)
+        stat = self.folder / "memory.stat"
+        return sum(_number(stat, f"{name} ") or 0 for name in self.freeable_names)
 
 
 def _groups() -> Iterator[_Group]:
@@ -141,7 +141,7 @@ def _groups() -> Iterator[_Group]:
     for controller, place in _memberships():
         limit_name, used_name, freeable = _GROUP_FILES[controller]
         for folder in (place, *place.parents):
-            limit, used = (_number(folder / name, r"^(\d+)$") for name in (limit_name, used_name))
+            limit, used = (_number(folder / name) for name in (limit_name, used_name))
             if limit is not None and used is not None:
                 yield _Group(folder, limit, used, freeable)
 
@@ -166,9 +166,11 @@ def _address_limit() -> int | None:
     return None
 
 
-def _number(path: Path, pattern: str, unit: int = 1) -> int | None:
-    """Return the number that a pattern finds in a file of the system, if both are there."""
+def _number(path: Path, name: str = "", unit: int = 1) -> int | None:
+    """Return the number after a name, or the first of all, that a file of the system has."""
     with suppress(OSError):
-        found = re.search(pattern, path.read_text("ascii", "replace"), re.MULTILINE)
-        return int(found[1]) * unit if found else None
+        for line in path.read_text("ascii", "replace").splitlines():
+            if line.startswith(name):
+                number, *_ = line.removeprefix(name).split() or [""]
+                return int(number) * unit if number.isdigit() else None
     return None
