@@ -167,7 +167,7 @@ def _address_limit() -> int | None:
 
 
 def _number(path: Path, name: str = "", unit: int = 1) -> int | None:
-    """Return the number after a name, or the first of all, that a file of the system has."""
+    """Return the number after `name` in a file of the system, or the file's first number."""
     with suppress(OSError):
         for line in path.read_text("ascii", "replace").splitlines():
             if line.startswith(name):

@@ -115,9 +115,8 @@ def decide_on_evidence(
 
     total = in_steps(scrambler(blocks), sigma * _STEPS)
     claims = np.empty(len(total), dtype=np.uint8)
-    adding.add_round(
-        weights, evidence, count / _STEPS, np.array(edges), _CLAIM_STEPS, total, claims
-    )
+    levels = np.array(edges, dtype=np.float64)
+    adding.add_round(weights, evidence, count / _STEPS, levels, _CLAIM_STEPS, total, claims)
     held = weights > 0
     if not shared:
         claims *= held.view(np.uint8)

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Gaussians in whole steps, and which of them matter, compiled: most without the inverse of Φ.
+"""Gaussians in whole steps, compiled, most of them without the inverse of Φ; and which ones matter.
 
 128 random bits are the sign of a Gaussian and a probability p in (0, ½), whose leading bits are the
 first word: `noise.gaussian`. Its size is z = −Φ⁻¹(p). Here p is read from 63 bits, and z from cubics,
@@ -60,6 +60,8 @@ def in_steps(const uint64_t[:, ::1] bits, double scale, double[::1] found, uint3
     cdef uint64_t word, rest = (<uint64_t>1 << SHIFT) - 1
     cdef double t, size, whole, used = min(scale, <double>LARGEST_SCALE)
     cdef double sure = 0.5 - ERROR * used, unit = 2.0**-SHIFT
+    if found.shape[0] != bits.shape[0] or unsure.shape[0] <= bits.shape[0]:
+        raise ValueError("there must be room for as many numbers and rows as there are bits")
     with nogil:
         for i in range(bits.shape[0]):
             size = <double><int64_t>(bits[i, 0] >> 1)
@@ -82,12 +84,14 @@ def candidates(
     const uint64_t[:, ::1] bits, const uint64_t[::1] weights, uint64_t lightest, uint64_t bound,
     uint32_t[::1] rows,
 ):
-    """Write the rows that have weight, and `lightest` or leading bits up to `bound`; return how many.
+    """Write the rows with a weight that is at least `lightest`, or with leading bits up to `bound`.
 
-    `rows` is longer than `bits` by one.
+    Rows without weight are left out. Returns how many there are; `rows` is longer than `bits` by one.
     """
     cdef Py_ssize_t i
     cdef uint32_t count = 0
+    if weights.shape[0] != bits.shape[0] or rows.shape[0] <= bits.shape[0]:
+        raise ValueError("as many weights as bits are needed, and room for their rows")
     with nogil:
         for i in range(bits.shape[0]):
             rows[count] = <uint32_t>i

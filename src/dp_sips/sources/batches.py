@@ -15,7 +15,7 @@ from dp_sips.sources.types import is_list
 ROWS = 1 << 18
 """Rows in a batch: large enough that Python's share is nothing, small enough for the cache."""
 _BYTES = 1 << 24
-"""Of long texts, fewer rows make a batch."""
+"""Bytes in a batch that is read or copied: long texts come in fewer rows."""
 
 
 def batch_rows(rows: int, size: int) -> int:
@@ -25,18 +25,11 @@ def batch_rows(rows: int, size: int) -> int:
 
 def in_pieces(batch: pa.RecordBatch, rows: int = ROWS) -> Iterator[pa.RecordBatch]:
     """Cut a batch into pieces of at most `rows` rows, without copying."""
-    rows = min(rows, batch_rows(batch.num_rows, sum(map(_own_bytes, batch.columns))))
     if batch.num_rows <= rows:
         yield batch
         return
     for start in range(0, batch.num_rows, rows):
         yield batch.slice(start, rows)
-
-
-def _own_bytes(column: pa.Array) -> int:
-    """Return the bytes that a column has for its rows: not those of a dictionary."""
-    rows = column.indices if isinstance(column, pa.DictionaryArray) else column
-    return int(rows.nbytes)
 
 
 def exploded(batch: pa.RecordBatch, *, keep_null: bool) -> Iterator[pa.RecordBatch]:

@@ -36,7 +36,7 @@ class TestGrowing:
     def test_takes_what_it_needs_where_addresses_are_short(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(growing, "_spare_addresses", lambda: 0)
+        monkeypatch.setattr(growing, "addresses_are_short", lambda: True)
         assert len(Growing(np.uint8).upto(LARGE + 1)) == 2 * (LARGE + 1)
 
     def test_takes_little_address_space_where_there_is_another_limit(

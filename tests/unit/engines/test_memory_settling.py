@@ -148,15 +148,21 @@ def test_long_lists_are_sorted_as_short_ones() -> None:
 def test_loyal_users_are_taken_some_at_a_time(pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(matching, "_PAIRS", pairs)
     random = np.random.default_rng(2)
-    lists = [random.permutation(ITEMS)[: 2 + n % 3].tolist() for n in range(40)]
+    lists = [random.permutation(ITEMS - 2)[: 2 + n % 3].tolist() for n in range(40)]
+    lists[5].append(ITEMS - 2)  # these two have one holder each
+    lists[9].append(ITEMS - 1)
     sets, items = laid_out(lists, [LOYAL] * 40), items_of(lists, [2 * n for n in range(ITEMS)])
     gone = items.words.copy()
     gone[3] = settling.GONE
     items, numbers = replace(items, words=gone), np.arange(ITEMS, dtype=np.uint32)
     made = arranged(sets, items, numbers, Seating(1, 0, 1, ITEMS), lambda work: work((0, 40)))
     left = [[item for item in mine if item != 3] for mine in lists]
-    loyal = [mine for mine in left if len(mine) > 1]
-    assert made.loyal_to[[len(mine) > 1 for mine in left]].tolist() == list(map(first_of, loyal))
+    for user, mine in enumerate(left):
+        first = first_of(mine) if len(mine) > 1 else settling.NOWHERE
+        if first >= ITEMS - 2:  # nobody is turned away there, and nobody is loyal to one item
+            first = settling.NOWHERE
+            assert len(mine) == 1 or made.lengths[user] == 0
+        assert made.loyal_to[user] == first
 
 
 def test_nobody_asks() -> None:

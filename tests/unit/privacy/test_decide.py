@@ -2,14 +2,16 @@
 
 import math
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from tests.unit.privacy.samples import bits_of
 
-from dp_sips.privacy.decide import decide
+from dp_sips.privacy.decide import _lightest, decide
 from dp_sips.privacy.noise import Key, gaussian
 from dp_sips.privacy.weights import UNIT
 
@@ -17,6 +19,9 @@ pytestmark = pytest.mark.fresh
 
 # The false-alarm rate of each of the few checks in this file.
 ALPHA = 1e-8
+
+NEAR_FOUR = [int(stats.norm.sf(4) * 2**128 * (1 + n * 1e-10)) for n in range(-40, 41, 5)]
+"""Probabilities, in units of 2⁻¹²⁸, of Gaussians within a few billionths of 4."""
 
 
 def blocks(count: int) -> Any:
@@ -68,6 +73,29 @@ class TestVerdicts:
         found = decide(plain, units, sigma=sigma, threshold=threshold, scrambler=scrambler)
         needed = (threshold - units / UNIT) / sigma
         assert (found == (units > 0) & (gaussian(scrambler(plain)) >= needed)).all()
+
+    @given(
+        st.floats(0.01, 10),
+        st.floats(40, 90) | st.floats(2.0**30, 2.0**34),
+        st.sampled_from([0, 30, 52]),
+    )
+    def test_at_the_edge_of_what_is_settled_by_integers(
+        self, sigma: float, threshold: float, unit_bits: int
+    ) -> None:
+        edge = _lightest(threshold, sigma, unit_bits)
+        near = [max(0, edge + more) for more in (-2000, -3, -2, -1, 0, 1)]
+        bits = np.concatenate([bits_of(tail, 1) for tail in NEAR_FOUR for _ in near])
+        units = np.array(near * len(NEAR_FOUR), dtype=np.uint64)
+        found = decide(
+            blocks(len(units)),
+            units,
+            sigma=sigma,
+            threshold=threshold,
+            scrambler=Mock(return_value=bits),
+            unit_bits=unit_bits,
+        )
+        needed = (threshold - units / (1 << unit_bits)) / sigma
+        assert (found == (units > 0) & (gaussian(bits) >= needed)).all()
 
     @given(st.integers(0, 2**32), st.floats(0.1, 10), st.floats(-5, 20))
     def test_are_weight_plus_noise_against_the_threshold(

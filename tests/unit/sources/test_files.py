@@ -220,23 +220,16 @@ def test_large_arrow_batches_are_cut(kind: str, tmp_path: Path, read: Any) -> No
     assert read(tmp_path / "a.arrow").total() == 300_000
 
 
-@pytest.mark.parametrize("kind", ["file", "frame", "table"])
+@pytest.mark.parametrize("kind", ["file", "frame"])
 def test_long_texts_come_in_small_batches(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batches, "_BYTES", 10_000)
     table = pa.table({"u": list(range(100)), "i": [f"{n}" * 500 for n in range(100)]})
     pq.write_table(table, tmp_path / "a.parquet", use_dictionary=False)
-    data = {"file": tmp_path / "a.parquet", "frame": pl.DataFrame(table), "table": table}[kind]
+    data = {"file": tmp_path / "a.parquet", "frame": pl.DataFrame(table)}[kind]
     found = list(open_source(data, user="u", item="i").batches())
     assert max(batch.nbytes for batch in found) < 20_000
     assert [value for batch in found for value in batch.column(1).to_pylist()] == table[
         "i"
     ].to_pylist()
-
-
-def test_a_large_dictionary_does_not_make_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "_BYTES", 10_000)
-    texts = pa.DictionaryArray.from_arrays(pa.array([0] * 1000, pa.int8()), pa.array(["x" * 10**5]))
-    table = pa.table({"u": pa.array([1] * 1000, pa.int8()), "i": texts})
-    assert len(list(open_source(table, user="u", item="i").batches())) == 1

@@ -75,7 +75,7 @@ class MemoryEngine(Engine):
         public = public_counts(bounds.public_counts, source, key)
         threads = self.threads or os.cpu_count() or 1
         pool = ThreadPoolExecutor(threads, thread_name_prefix="dp-sips")
-        # More shards than threads, so that no thread waits long for the last shard of a batch.
+        # Two shards for each of a few threads, so that none waits long for the last of a batch.
         workers = Workers(pool, min(2 * threads, _MOST_SHARDS) if threads > 1 else 1)
         nullable = source.nulls == "group"
         columns = Columns(

@@ -53,7 +53,7 @@ class Growing:
         """
         least = 2 * length * self._row_bytes
         try:
-            memory = _mapped(max(least, _spare_addresses()))
+            memory = _mapped(least if addresses_are_short() else max(least, _all_memory()))
         except OSError:  # there is another limit
             memory = _mapped(least)
         values = len(memory) // self._row_bytes * self._row_bytes // self._dtype.itemsize
@@ -67,9 +67,8 @@ def zeros(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
 
 
 @cache
-def _spare_addresses() -> int:
-    """Return how many bytes of addresses an array may take: as much as there is memory, or none."""
-    return 0 if addresses_are_short() else memory_limit() or _ELSE
+def _all_memory() -> int:
+    return memory_limit() or _ELSE
 
 
 def _mapped(size: int) -> mmap.mmap:

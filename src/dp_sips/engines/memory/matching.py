@@ -238,7 +238,7 @@ def _put_first(lists: Lists, sets: Sets, items: Items, numbers: Numbers) -> None
 
 
 def _fetched(fetch: Callable[[Numbers], NDArray[Any]], numbers: Numbers) -> NDArray[Any]:
-    """Return what is known of items; of many in the order of their numbers, as on a disk."""
+    """Return what is known of items. Many are fetched in number order, their order on disk."""
     if len(numbers) <= _PAIRS:
         return fetch(numbers)
     found = np.empty(len(numbers), fetch(numbers[:0]).dtype)
@@ -255,9 +255,9 @@ def _states(words: Words) -> NDArray[np.uint8]:
 def _places_of_firsts(
     some: list[NDArray[Any]], sets: Sets, words: Words, gone: Bools
 ) -> NDArray[np.int64]:
-    """Return where the first of each user's items, in its bounding order, is among all of these.
+    """Return the place among all pairs of each user's first item, in its bounding order.
 
-    Users come some at a time; their items have these words.
+    `words` and `gone` are of the pairs of these users, who are taken some at a time.
     """
     found, begin = [], 0
     for users in some:

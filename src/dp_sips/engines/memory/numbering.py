@@ -76,7 +76,7 @@ class GrowingColumn(Column, Protocol):
 
 @dataclass(frozen=True)
 class Workers:
-    """The threads that work on tables, and how many shards these have."""
+    """The threads that work on tables, and how many shards each table has."""
 
     pool: Executor
     shards: int

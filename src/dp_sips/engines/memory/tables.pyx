@@ -18,7 +18,7 @@ LOT_SIZE = LOT
 
 
 cdef inline uint32_t hash_of_word(uint64_t word, uint64_t seed) noexcept nogil:
-    """Return 32 bits; of words below 2³², which each step maps one to one, no two have the same."""
+    """Return a 32-bit hash. Each step is one-to-one: words below 2³² never share a hash."""
     cdef uint32_t h = <uint32_t>word ^ <uint32_t>seed
     if word >> 32:
         h ^= <uint32_t>mix(word >> 32 ^ seed)
