@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 MEMORY = "active folds kernels ordering reducing scattering settling tables texts"
 LOOPS = {
     *(f"engines/memory/{name}" for name in MEMORY.split()),
-    "privacy/adding",
+    "mechanisms/adding",
     "privacy/inversion",
     "views",
 }

@@ -80,11 +80,11 @@ _NOISE: Final = [
         "ndtr(-1.5 * BEYOND)",
     ),
     _slip(
-        "items that need less than that are taken for light ones",
+        "items that need less than that are left out",
         "gaussian verdicts",
-        "privacy.decide:_lightest",
-        "below + 1",
-        "4 * below + 1",
+        "privacy.noise:candidates",
+        "bound, BEYOND",
+        "bound, 1.0",
     ),
     _slip(
         "Laplace noise without a sign",

@@ -111,7 +111,7 @@ def decide_on_evidence(
     Public: how much the round counts, σ, and the sums of evidence at which an item is released or
     gets another claim. Sensitive: everything except what is released.
     """
-    from dp_sips.privacy import adding
+    from dp_sips.mechanisms import adding
 
     total = in_steps(scrambler(blocks), sigma * _STEPS)
     claims = np.empty(len(total), dtype=np.uint8)

@@ -5,7 +5,7 @@ from typing import Protocol
 import numpy as np
 
 from dp_sips.privacy.arrays import Blocks, Bools, Floats, Weights
-from dp_sips.privacy.noise import BEYOND, Scrambler, candidates, gaussian, laplace, uniform
+from dp_sips.privacy.noise import Scrambler, candidates, gaussian, laplace, uniform
 from dp_sips.privacy.weights import UNIT_BITS
 
 
@@ -28,23 +28,11 @@ def decide(
     Public: σ, the threshold and the unit. Sensitive: everything except the verdicts.
     """
     bits = scrambler(blocks)
-    rows = candidates(bits, weights, _lightest(threshold, sigma, unit_bits))
+    rows = candidates(bits, weights, threshold, sigma, 1 << unit_bits)
     needed = (threshold - weights[rows] / (1 << unit_bits)) / sigma
     verdicts = np.zeros(len(weights), dtype=np.bool_)
     verdicts[rows] = gaussian(bits.take(rows, axis=0)) >= needed
     return verdicts
-
-
-def _lightest(threshold: float, sigma: float, unit_bits: int) -> int:
-    """Return a weight below which items need a Gaussian above `BEYOND`, as `decide` rounds it.
-
-    Every step of that rounding keeps order, so what holds for one weight holds below it.
-    """
-    unit = 1 << unit_bits
-    below = int(min(max(0.0, threshold - BEYOND * (1 + 1e-9) * sigma) * unit, 2.0**63))
-    while below and (threshold - below / unit) / sigma <= BEYOND:
-        below //= 2
-    return below + 1
 
 
 def decide_with_laplace(

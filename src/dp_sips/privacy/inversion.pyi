@@ -12,7 +12,10 @@ def in_steps(
 def candidates(
     bits: NDArray[uint64],
     weights: NDArray[uint64],
-    lightest: int,
-    bound: int,
     rows: NDArray[uint32],
+    bound: int,
+    beyond: float,
+    threshold: float,
+    sigma: float,
+    unit: float,
 ) -> int: ...

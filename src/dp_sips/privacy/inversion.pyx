@@ -81,19 +81,22 @@ def in_steps(const uint64_t[:, ::1] bits, double scale, double[::1] found, uint3
 
 
 def candidates(
-    const uint64_t[:, ::1] bits, const uint64_t[::1] weights, uint64_t lightest, uint64_t bound,
-    uint32_t[::1] rows,
+    const uint64_t[:, ::1] bits, const uint64_t[::1] weights, uint32_t[::1] rows, uint64_t bound,
+    double beyond, double threshold, double sigma, double unit,
 ):
-    """Write the rows with a weight that is at least `lightest`, or with leading bits up to `bound`.
+    """Write the rows with a weight that need at most `beyond`, or have leading bits up to `bound`.
 
-    Rows without weight are left out. Returns how many there are; `rows` is longer than `bits` by one.
+    What a row needs is worked out, and rounded, as in `decide`. Returns how many rows there are;
+    `rows` is longer than `bits` by one.
     """
     cdef Py_ssize_t i
     cdef uint32_t count = 0
+    cdef double needed
     if weights.shape[0] != bits.shape[0] or rows.shape[0] <= bits.shape[0]:
         raise ValueError("as many weights as bits are needed, and room for their rows")
     with nogil:
         for i in range(bits.shape[0]):
             rows[count] = <uint32_t>i
-            count += weights[i] > 0 and (weights[i] >= lightest or bits[i, 0] <= bound)
+            needed = (threshold - <double>weights[i] / unit) / sigma
+            count += weights[i] > 0 and (needed <= beyond or bits[i, 0] <= bound)
     return count

@@ -18,6 +18,7 @@ from typing import Final, Never, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_sips.privacy import inversion
 from dp_sips.privacy.arrays import Blocks, Floats, Weights
 
 SAMPLER_ERROR: Final = 2.0**-40
@@ -164,8 +165,6 @@ def gaussian(bits: Blocks) -> Floats:
 
 def in_steps(bits: Blocks, scale: float) -> Floats:
     """Return `rint(scale * gaussian(bits))`, to the bit, without working out most Gaussians."""
-    from dp_sips.privacy import inversion
-
     found, unsure = np.empty(len(bits)), np.empty(len(bits) + 1, dtype=np.uint32)
     rows = unsure[: inversion.in_steps(bits, scale, found, unsure)]
     found[rows] = np.rint(gaussian(bits.take(rows, axis=0)) * scale)
@@ -178,17 +177,15 @@ def laplace(bits: Blocks) -> Floats:
     return np.asarray(-np.sign(signed) * np.log(2 * np.abs(signed)))
 
 
-def candidates(bits: Blocks, weights: Weights, lightest: int) -> NDArray[np.uint32]:
-    """Return the rows of items that weigh something, without most of those that have no chance.
+def candidates(bits: Blocks, weights: Weights, *needs: float) -> NDArray[np.uint32]:
+    """Return the rows of items with a weight, without most of those that have no chance.
 
-    Left out are only items that weigh less than `lightest` and whose Gaussian is below `BEYOND`, as
-    its leading bits are above a bound. Most items are rare, so these are most rows.
+    `needs` are the threshold, σ and the unit of weights. Left out are only items that need a
+    Gaussian above `BEYOND`, and have one below it: its leading bits are above a bound.
     """
     from scipy.special import ndtr
-
-    from dp_sips.privacy import inversion
 
     # The factor covers the rounding of ndtr and ndtri many times over.
     bound = int(float(ndtr(-BEYOND)) * 2.0**65 * (1 + 1e-9))
     rows = np.empty(len(bits) + 1, dtype=np.uint32)
-    return rows[: inversion.candidates(bits, weights, lightest, bound, rows)]
+    return rows[: inversion.candidates(bits, weights, rows, bound, BEYOND, *needs)]

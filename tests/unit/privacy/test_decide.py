@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from tests.unit.privacy.samples import bits_of
 
-from dp_sips.privacy.decide import _lightest, decide
+from dp_sips.privacy.decide import decide
 from dp_sips.privacy.noise import Key, gaussian
 from dp_sips.privacy.weights import UNIT
 
@@ -82,7 +82,7 @@ class TestVerdicts:
     def test_at_the_edge_of_what_is_settled_by_integers(
         self, sigma: float, threshold: float, unit_bits: int
     ) -> None:
-        edge = _lightest(threshold, sigma, unit_bits)
+        edge = int(min((threshold - 4 * sigma) * 2**unit_bits, 2.0**63))
         near = [max(0, edge + more) for more in (-2000, -3, -2, -1, 0, 1)]
         bits = np.concatenate([bits_of(tail, 1) for tail in NEAR_FOUR for _ in near])
         units = np.array(near * len(NEAR_FOUR), dtype=np.uint64)

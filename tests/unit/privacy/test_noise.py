@@ -292,12 +292,12 @@ tails = (
 
 class TestCandidates:
     @given(st.lists(st.tuples(tails, st.booleans(), st.integers(0, 9)), min_size=1))
-    def test_leave_out_only_what_is_light_and_unlucky(
+    def test_leave_out_only_what_needs_much_and_has_little(
         self, rows: list[tuple[int, bool, int]]
     ) -> None:
         bits = np.concatenate([bits_of(tail, sign) for tail, sign, _ in rows])
         weights = np.array([weight for *_, weight in rows], dtype=np.uint64)
-        found = np.isin(np.arange(len(rows)), candidates(bits, weights, 5))
+        found = np.isin(np.arange(len(rows)), candidates(bits, weights, 9.0, 1.0, 1))
         assert not found[weights == 0].any()
         assert found[weights >= 5].all()
         assert found[(weights > 0) & (gaussian(bits) >= BEYOND)].all()
@@ -306,10 +306,10 @@ class TestCandidates:
         bits = Key.fresh().noise_of_round(0)(blocks(SAMPLES))
         weights = np.ones(SAMPLES, dtype=np.uint64)
         beyond = np.abs(gaussian(bits)) >= BEYOND
-        assert candidates(bits, weights, 2).tolist() == np.flatnonzero(beyond).tolist()
+        assert candidates(bits, weights, 9.0, 1.0, 1).tolist() == np.flatnonzero(beyond).tolist()
 
     def test_of_no_rows(self) -> None:
-        assert candidates(blocks(0), np.empty(0, dtype=np.uint64), 1).tolist() == []
+        assert candidates(blocks(0), np.empty(0, dtype=np.uint64), 9.0, 1.0, 1).tolist() == []
 
 
 def next_to_an_edge(scale: float, count: int) -> Any:

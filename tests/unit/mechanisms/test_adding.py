@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dp_sips.privacy.adding import add_round
+from dp_sips.mechanisms.adding import add_round
 
 STEPS = np.array([1, 3, 5, 7], dtype=np.uint8)
 numbers = st.floats(-1e9, 1e9) | st.floats(-10, 10)
