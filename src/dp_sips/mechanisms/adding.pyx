@@ -16,9 +16,9 @@ def add_round(
     cdef double sum_
     cdef uint8_t claim
     if not weights.shape[0] == evidence.shape[0] == total.shape[0] == claims.shape[0]:
-        raise ValueError("weights, evidence, noise and claims must be of as many items")
+        raise ValueError("weights, evidence, noise and claims must have the same length")
     if edges.shape[0] != steps.shape[0]:
-        raise ValueError("there must be as many edges as steps")
+        raise ValueError("edges and steps must have the same length")
     with nogil:
         for i in range(weights.shape[0]):
             sum_ = total[i] + <double><int64_t>weights[i]

@@ -61,7 +61,7 @@ def in_steps(const uint64_t[:, ::1] bits, double scale, double[::1] found, uint3
     cdef double t, size, whole, used = min(scale, <double>LARGEST_SCALE)
     cdef double sure = 0.5 - ERROR * used, unit = 2.0**-SHIFT
     if found.shape[0] != bits.shape[0] or unsure.shape[0] <= bits.shape[0]:
-        raise ValueError("there must be room for as many numbers and rows as there are bits")
+        raise ValueError("bits and numbers must have the same length, and rows must be longer")
     with nogil:
         for i in range(bits.shape[0]):
             size = <double><int64_t>(bits[i, 0] >> 1)
@@ -93,7 +93,7 @@ def candidates(
     cdef uint32_t count = 0
     cdef double needed
     if weights.shape[0] != bits.shape[0] or rows.shape[0] <= bits.shape[0]:
-        raise ValueError("as many weights as bits are needed, and room for their rows")
+        raise ValueError("bits and weights must have the same length, and rows must be longer")
     with nogil:
         for i in range(bits.shape[0]):
             rows[count] = <uint32_t>i

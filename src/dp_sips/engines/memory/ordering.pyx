@@ -40,7 +40,7 @@ cdef inline uint64_t word_of(const uint64_t *block, uint64_t seed) noexcept nogi
 
 
 def scrambled(const uint64_t[:, ::1] blocks, uint64_t seed, uint64_t[::1] words):
-    """Write the words of users or items that have a place; `seed` is the key's word for them."""
+    """Write the words of users or items, as many as fit; `seed` is the key's word for them."""
     cdef Py_ssize_t i
     with nogil:
         for i in range(min(blocks.shape[0], words.shape[0])):
