@@ -10,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dp_sips.engines.memory import matching, settling
-from dp_sips.engines.memory.matching import Items, Seating, Sets, arranged, settle
+from dp_sips.engines.memory.matching import (
+    CONTESTED,
+    Items,
+    Seating,
+    Sets,
+    Votes,
+    arranged,
+    listed,
+    seated,
+)
 from dp_sips.privacy import bounding
 from dp_sips.privacy.noise import Key
 
@@ -32,10 +41,27 @@ def laid_out(lists: list[list[int]], words: list[int] | None = None) -> Sets:
     return Sets(flat, ends, np.array(words or [NOT_LOYAL] * len(lists), dtype=np.uint64))
 
 
-def items_of(lists: list[list[int]], words: Any) -> Items:
-    holders = np.bincount(np.concatenate([[], *lists]).astype(np.int64), minlength=ITEMS)
+def holders_of(lists: list[list[int]]) -> Any:
+    return np.bincount(np.concatenate([[], *lists]).astype(np.int64), minlength=ITEMS)
+
+
+def items_of(lists: list[list[int]], words: Any, seats: int) -> Items:
     precedence = np.array(words, dtype=np.uint64)
-    return Items(precedence, holders.astype(np.uint64), BLOCKS.__getitem__, KEY)
+    precedence[holders_of(lists) > seats] |= CONTESTED
+    return Items(precedence, BLOCKS.__getitem__, KEY)
+
+
+def votes_of(lists: list[list[int]], words: list[int] | None, seating: Seating) -> list[int]:
+    """Return how many users are seated at each item."""
+    items = Items(2 * np.arange(ITEMS, dtype=np.uint64), BLOCKS.__getitem__, KEY)
+    contested = np.flatnonzero(holders_of(lists) > seating.seats)
+    everyone = (0, len(lists))
+    desks, made = listed(
+        laid_out(lists, words), items, contested, seating, lambda work: work(everyone)
+    )
+    votes = Votes(seating, desks, *seated(made, by_order, seating, len(desks)))
+    before = np.full(ITEMS, 99, dtype=np.uint64)
+    return (votes.write(before) >> np.uint64(30)).tolist()  # type: ignore[no-any-return]
 
 
 def first_of(items: list[int]) -> int:
@@ -58,8 +84,9 @@ word_lists = st.lists(st.integers(0, 5).map(lambda n: 2 * n), min_size=ITEMS, ma
 def test_lists_end_where_nobody_is_turned_away(
     lists: list[list[int]], words: list[int], seats: int, most: int
 ) -> None:
-    sets, items = laid_out(lists), items_of([items[:most] for items in lists], words)
-    crowded = items.holders > seats
+    counted = [items[:most] for items in lists]
+    sets, items = laid_out(lists), items_of(counted, words, seats)
+    crowded = holders_of(counted) > seats
     numbers = np.arange(ITEMS, dtype=np.uint32)
     numbers[sorted(range(ITEMS), key=lambda item: (words[item], item))] = np.arange(ITEMS)
     shares = [(0, len(lists) // 2), (len(lists) // 2, len(lists))]
@@ -86,13 +113,7 @@ def test_seats(
     words = data.draw(st.lists(words_of_users, min_size=len(lists), max_size=len(lists)))
     loyal = [word == LOYAL and len(items) > 1 for word, items in zip(words, lists, strict=True)]
     expected = in_python(lists, loyal, seats, spare, laps)
-    items = items_of(lists, 2 * np.arange(ITEMS))
-    everyone = (0, len(lists))
-    found = settle(
-        laid_out(lists, words), items, by_order, Seating(seats, spare, laps, ITEMS),
-        lambda work: work(everyone),
-    )  # fmt: skip
-    assert (found >> np.uint64(30)).tolist() == expected
+    assert votes_of(lists, words, Seating(seats, spare, laps, ITEMS)) == expected
 
 
 def requests_of(items: list[int], *, loyal: bool, spare: bool, laps: int) -> Any:
@@ -134,8 +155,7 @@ def test_long_lists_are_sorted_as_short_ones() -> None:
     lists = [random.permutation(500).tolist() for _ in range(3)]
     sets = laid_out(lists)
     items = Items(
-        2 * np.arange(500, dtype=np.uint64),
-        np.full(500, 3, np.uint64),
+        2 * np.arange(500, dtype=np.uint64) | CONTESTED,
         lambda _: np.empty((0, 2), np.uint64),
         KEY,
     )
@@ -151,7 +171,7 @@ def test_loyal_users_are_taken_some_at_a_time(pairs: int, monkeypatch: pytest.Mo
     lists = [random.permutation(ITEMS - 2)[: 2 + n % 3].tolist() for n in range(40)]
     lists[5].append(ITEMS - 2)  # these two have one holder each
     lists[9].append(ITEMS - 1)
-    sets, items = laid_out(lists, [LOYAL] * 40), items_of(lists, [2 * n for n in range(ITEMS)])
+    sets, items = laid_out(lists, [LOYAL] * 40), items_of(lists, 2 * np.arange(ITEMS), 1)
     gone = items.words.copy()
     gone[3] = settling.GONE
     items, numbers = replace(items, words=gone), np.arange(ITEMS, dtype=np.uint32)
@@ -166,8 +186,5 @@ def test_loyal_users_are_taken_some_at_a_time(pairs: int, monkeypatch: pytest.Mo
 
 
 def test_nobody_asks() -> None:
-    found = settle(
-        laid_out([[0], [1]]), items_of([[0], [1]], 2 * np.arange(ITEMS)), by_order,
-        Seating(1, 1, 1, ITEMS), lambda work: work((0, 2)),
-    )  # fmt: skip
-    assert (found >> np.uint64(30)).tolist() == [1, 1] + [0] * (ITEMS - 2)
+    expected = [1, 1] + [0] * (ITEMS - 2)
+    assert votes_of([[0], [1]], None, Seating(1, 1, 1, ITEMS)) == expected

@@ -15,7 +15,15 @@ from dp_sips.engines.memory import active, folds, kernels, ordering, settling
 from dp_sips.engines.memory.allocator import give_memory_back
 from dp_sips.engines.memory.counting import KeyCounter, places_of
 from dp_sips.engines.memory.disk import Arrays
-from dp_sips.engines.memory.matching import Items, Seating, Sets, Votes, settle
+from dp_sips.engines.memory.matching import (
+    Items,
+    Lists,
+    Seating,
+    Sets,
+    Votes,
+    listed,
+    seated,
+)
 from dp_sips.engines.memory.min_users import NO_TABLE, Givers
 from dp_sips.engines.memory.numbering import Column, Numbered, Numbers
 from dp_sips.engines.memory.saving import numbers_of, sum_of_ranks
@@ -279,17 +287,19 @@ class MemoryContributions(Contributions):
         most = min(max_items, self._longest)
         seating = Seating(seats, spare, laps, most)
         if self._votes is None or self._votes.seating != seating:
-            weights = self._settled(seating)
-            self._votes = Votes.of(seating, weights)
-            return weights
+            desks, lists = self._lists(seating)
+            seats = seated(lists, self._turns_of, seating, len(desks))
+            self._votes = Votes(seating, desks, *seats)
         return self._votes.write(self._histograms[0])
 
-    def _settled(self, seating: Seating) -> Weights:
-        most = seating.max_items
-        holders = self._added(np.ones(most + 1, dtype=np.uint64))
-        items = Items(self._precedence(), holders, self._items.blocks, self._key)
+    def _lists(self, seating: Seating) -> tuple[NDArray[np.int64], Lists]:
+        """Return the contested items, and the users' lists of them."""
+        holders = self._added(np.ones(seating.max_items + 1, dtype=np.uint64))
+        desks = np.flatnonzero(holders > seating.seats)
+        self._arrays.forget(holders)  # where memory is short, it is for the lists now
+        items = Items(self._precedence(), self._items.blocks, self._key)
         sets = Sets(self._sets.items, self._sets.ends, self._user_words(), self._arrays)
-        return settle(sets, items, self._turns_of, seating, self._for_shares)
+        return listed(sets, items, desks, seating, self._for_shares)
 
     def _for_shares(self, work: Callable[[tuple[int, int]], None]) -> None:
         def then_forget(share: tuple[int, int]) -> None:

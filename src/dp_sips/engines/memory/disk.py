@@ -45,7 +45,7 @@ class Arrays(Protocol):
         return self.zeros(array.shape, array.dtype)
 
     def forget(self, array: NDArray[Any]) -> None:
-        """Let the array's contents leave memory, if they are in a file as well."""
+        """Let the array's contents leave memory if that is short; what is in no file is lost."""
 
     def in_memory(self, number: int, size: int, limit: int) -> list[NDArray[np.uint64]]:
         """Return up to this many arrays of words that are all over the place at the same time."""
@@ -106,7 +106,7 @@ class Disk(Arrays):
             return tempfile.TemporaryFile(dir=self.folder, prefix="dp-sips-")
 
     def forget(self, array: NDArray[Any]) -> None:
-        """Let the pages of this array leave memory; they are in its file."""
+        """Let the pages of this array leave memory; they are in its file, or lost."""
         if sys.platform == "linux":
             _advise(array, mmap.MADV_DONTNEED)
 

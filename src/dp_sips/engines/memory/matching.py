@@ -20,7 +20,8 @@ from dp_sips.privacy.arrays import Blocks, Bools, Weights, Words
 from dp_sips.privacy.bounding import BoundingKey
 from dp_sips.privacy.weights import UNIT
 
-_CONTESTED: Final = np.uint64(1)
+CONTESTED: Final = np.uint64(1)
+"""The last bit of an item's word: it may have to turn users away."""
 _GONE: Final = np.uint64(2)
 _NO_BAR: Final = np.iinfo(np.uint64).max
 _LAST_RANK: Final = np.iinfo(np.uint64).max
@@ -44,28 +45,25 @@ class Seating:
 
 @dataclass(frozen=True)
 class Votes:
-    """How many users are seated at items: no more items have votes than there are users.
+    """Where users are seated.
 
     Attributes:
         seating: What was asked for.
-        numbers: The items with votes.
+        desks: The contested items.
         weights: Their weights.
+        elsewhere: The item of each user who is seated at another one.
     """
 
     seating: Seating
-    numbers: NDArray[np.int64]
+    desks: NDArray[np.int64]
     weights: Weights
-
-    @classmethod
-    def of(cls, seating: Seating, weights: Weights) -> "Votes":
-        """Keep what is not 0 of all items' weights."""
-        numbers = np.flatnonzero(weights)
-        return cls(seating, numbers, weights[numbers])
+    elsewhere: Numbers
 
     def write(self, weights: Weights) -> Weights:
         """Return the weights of all items, written over what is given."""
         weights.fill(0)
-        weights[self.numbers] = self.weights
+        settling.count(self.elsewhere, weights, UNIT)
+        weights[self.desks] = self.weights
         return weights
 
 
@@ -91,16 +89,13 @@ class Items:
     """What settling asks about items, by their numbers.
 
     Attributes:
-        words: `bounding.precedence` of each; `settling.GONE` where an item is in nobody's set.
-        holders: How many users hold each.
+        words: `bounding.precedence` of each, and `CONTESTED` where an item has more holders than
+            seats; `settling.GONE` where it is in nobody's set.
         blocks: Returns the blocks of some of them.
         key: The key of bounding.
-
-    An item is contested where it has more holders than seats.
     """
 
     words: Words
-    holders: NDArray[np.uint64]
     blocks: Callable[[NDArray[Any]], Blocks]
     key: BoundingKey
 
@@ -145,39 +140,25 @@ class Lists:
         return somewhere
 
 
-def settle(
-    sets: Sets,
-    items: Items,
-    turns: Callable[[NDArray[Any]], Numbers],
-    seating: Seating,
-    for_shares: ForShares,
-) -> Weights:
-    """Return how many users are seated at each item; the result takes the place of `holders`.
+def listed(
+    sets: Sets, items: Items, desks: NDArray[np.int64], seating: Seating, for_shares: ForShares
+) -> tuple[NDArray[np.int64], Lists]:
+    """Return contested items in the order of lists, and the users' lists, which have their places.
 
-    `turns` orders some of the users, given by their numbers.
+    `desks` are these items in any order; they are marked here.
     """
-    desks = np.flatnonzero(items.holders > seating.seats)
+    items.words[desks] |= CONTESTED
     desks = desks[bounding.in_precedence(items.words[desks], items.blocks(desks))]
     numbers: Numbers = sets.arrays.zeros(len(items.words), np.uint32)
     numbers[desks] = np.arange(len(desks), dtype=np.uint32)
-    lists = arranged(sets, items, numbers, seating, for_shares)
-    weights = items.holders
-    weights.fill(0)
-    settling.count(lists.at_once(), weights, UNIT)
-    weights[desks] = seated(lists, turns, seating, len(desks), weights)
-    return weights
+    return desks, arranged(sets, items, numbers, seating, for_shares)
 
 
 def arranged(
-    sets: Sets,
-    items: Items,
-    numbers: Numbers,
-    seating: Seating,
-    for_shares: ForShares,
+    sets: Sets, items: Items, numbers: Numbers, seating: Seating, for_shares: ForShares
 ) -> Lists:
     """Return the users' lists; `numbers` are the contested items' places among each other."""
     words, most = items.words, seating.max_items
-    np.bitwise_or(words, _CONTESTED, out=words, where=items.holders > seating.seats)
     lists = Lists.empty(len(sets.ends), len(sets.items), sets.arrays)
 
     def work(share: tuple[int, int]) -> None:
@@ -212,8 +193,8 @@ def _counted(sets: Sets, user: int, words: Words, max_items: int) -> Numbers:
 def _untie(lists: Lists, user: int, mine: Numbers, items: Items, numbers: Numbers) -> None:
     """Make the list of one user where words alone do not say where it ends."""
     words = items.words[mine]
-    mine = mine[bounding.in_precedence(words & ~_CONTESTED, items.blocks(mine))]
-    free = np.flatnonzero(items.words[mine] & _CONTESTED == 0)
+    mine = mine[bounding.in_precedence(words & ~CONTESTED, items.blocks(mine))]
+    free = np.flatnonzero(items.words[mine] & CONTESTED == 0)
     length = int(free[0]) if len(free) else len(mine)
     begin = int(lists.begins[user])
     lists.listed[begin : begin + length] = numbers[mine[:length]]
@@ -231,7 +212,7 @@ def _put_first(lists: Lists, sets: Sets, items: Items, numbers: Numbers) -> None
     words = _fetched(lambda n: bounding.item_words(items.key, items.blocks(n)), pairs)
     states = _fetched(lambda n: _states(items.words[n]), pairs)
     places = _places_of_firsts(some, sets, words, states == _GONE)
-    firsts, contested = pairs[places], states[places] == _CONTESTED
+    firsts, contested = pairs[places], states[places] == CONTESTED
     lists.loyal_to[loyal[contested]] = _fetched(numbers.__getitem__, firsts[contested])
     free = loyal[~contested]
     lists.lengths[free], lists.lasts[free] = 0, firsts[~contested]
@@ -248,8 +229,8 @@ def _fetched(fetch: Callable[[Numbers], NDArray[Any]], numbers: Numbers) -> NDAr
 
 
 def _states(words: Words) -> NDArray[np.uint8]:
-    """Return what words say of items: `_GONE`, `_CONTESTED` or 0."""
-    return np.where(words == settling.GONE, _GONE, words & _CONTESTED).astype(np.uint8)
+    """Return what words say of items: `_GONE`, `CONTESTED` or 0."""
+    return np.where(words == settling.GONE, _GONE, words & CONTESTED).astype(np.uint8)
 
 
 def _places_of_firsts(
@@ -273,17 +254,18 @@ def _places_of_firsts(
 
 
 def seated(
-    lists: Lists,
-    turns: Callable[[NDArray[Any]], Numbers],
-    seating: Seating,
-    desks: int,
-    weights: Weights,
-) -> Weights:
-    """Return the weights of contested items; votes of other users are added to `weights`."""
+    lists: Lists, turns: Callable[[NDArray[Any]], Numbers], seating: Seating, desks: int
+) -> tuple[Weights, Numbers]:
+    """Return the weights of contested items, and the last item of each user who is seated there.
+
+    `turns` orders some of the users, given by their numbers.
+    """
     asking = np.flatnonzero(lists.asking())
     users = asking[turns(asking)].astype(np.uint32)
+    del asking
     counts = np.zeros(2 * desks, dtype=np.uint32)
-    settling.settle(
+    schedule = _schedule(lists.sizes[users])
+    at_last = settling.settle(
         lists.listed,
         lists.begins,
         lists.lengths,
@@ -291,17 +273,16 @@ def seated(
         lists.lasts,
         lists.loyal_to,
         users,
-        _schedule(lists.sizes[users]),
+        schedule,
         seating.seats,
         seating.spare,
         seating.laps,
         np.empty(desks * (seating.seats + seating.spare), dtype=np.uint64),
         np.full(2 * desks, _NO_BAR, dtype=np.uint64),
         counts,
-        weights,
-        UNIT,
     )
-    return (counts[:desks] + counts[desks:]).astype(np.uint64) * np.uint64(UNIT)
+    weights = (counts[:desks] + counts[desks:]).astype(np.uint64) * np.uint64(UNIT)
+    return weights, np.concatenate((schedule[:at_last], lists.at_once()))
 
 
 def _schedule(sizes: Numbers) -> Numbers:

@@ -176,10 +176,10 @@ cdef struct Person:
     uint32_t size
     uint32_t length
     uint32_t last
-    uint32_t place
-    uint32_t lap
     uint32_t loyal_to
-    uint32_t offers
+    uint32_t place
+    uint8_t lap
+    uint8_t offers
 
 
 cdef struct Hall:
@@ -250,23 +250,23 @@ cdef inline bint seat(Hall *hall, uint64_t desk, uint64_t key, uint32_t *turn) n
 def settle(
     const uint32_t[::1] listed, const uint64_t[::1] begins, const uint32_t[::1] lengths,
     const uint32_t[::1] sizes, const uint32_t[::1] lasts, const uint32_t[::1] loyal_to,
-    const uint32_t[::1] users, const uint32_t[::1] schedule, uint32_t seats, uint32_t spare, uint32_t laps,
-    uint64_t[::1] keys, uint64_t[::1] bars, uint32_t[::1] seated, uint64_t[::1] weights,
-    uint64_t unit,
+    const uint32_t[::1] users, uint32_t[::1] schedule, uint32_t seats, uint32_t spare, uint32_t laps,
+    uint64_t[::1] keys, uint64_t[::1] bars, uint32_t[::1] seated,
 ):
     """Seat the users, whose turns are their places in `users`; they come in as `schedule` says.
 
     Desks 0 … n − 1 are the items' seats, n … 2n − 1 their spare seats: `keys` has room for all of
     them, `bars` are the worst keys of desks that are full, and `seated` counts. Loyal users first
-    ask for a seat and a spare seat at one item. Users who get to their last item weigh a unit there.
+    ask for a seat and a spare seat at one item. Returns how many users get to their last item; which
+    ones these are is written to the front of `schedule`.
     """
-    cdef Py_ssize_t i, count = users.shape[0]
+    cdef Py_ssize_t i, at_last = 0, count = users.shape[0]
     cdef uint32_t turn, user
     cdef uint64_t key, desk
     cdef Hall hall
     cdef Person *people
     if not count:
-        return
+        return 0
     hall.keys, hall.bars, hall.seated = &keys[0], &bars[0], &seated[0]
     hall.desks, hall.seats, hall.spare = seated.shape[0] // 2, seats, spare
     hall.laps, hall.rounds = laps, laps + (spare > 0)
@@ -291,5 +291,7 @@ def settle(
                     break
             else:
                 if people[turn].last != NO_ITEM:
-                    weights[people[turn].last] += unit
+                    schedule[at_last] = people[turn].last  # at most one for each who came in
+                    at_last += 1
     free(people)
+    return at_last

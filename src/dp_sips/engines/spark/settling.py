@@ -17,7 +17,15 @@ from numpy.typing import NDArray
 from dp_sips.engines.block_sets import NO_BLOCKS, BlockSet
 from dp_sips.engines.encoding import PublicCounts
 from dp_sips.engines.memory import settling
-from dp_sips.engines.memory.matching import Items, Lists, Seating, Sets, arranged, seated
+from dp_sips.engines.memory.matching import (
+    CONTESTED,
+    Items,
+    Lists,
+    Seating,
+    Sets,
+    arranged,
+    seated,
+)
 from dp_sips.engines.spark.chunks import Chunk, read_chunks
 from dp_sips.engines.spark.sums import Sums
 from dp_sips.engines.spark.weighing import Signals
@@ -107,9 +115,8 @@ class ListUp:
         words = self.order.words(blocks)
         words[self.removed.find(blocks) >= 0] = settling.GONE
         places = self.contested.look_up(blocks)
-        # All that matters of holders is whether they are too many.
-        holders = np.where(places > 0, self.seating.seats + 1, 0).astype(np.uint64)
-        items = Items(words, holders, blocks.__getitem__, self.order.key)
+        words[places > 0] |= CONTESTED
+        items = Items(words, blocks.__getitem__, self.order.key)
         sets = Sets(chunk.items, chunk.ends, chunk.users[:, 0])
         numbers = (places - 1).astype(np.uint32)
         every = (0, len(chunk.ends))
@@ -180,14 +187,13 @@ class Collected:
 
     def settled(self, contested: Blocks, turns: Turns, seating: Seating) -> Sums:
         """Return where the users are seated; an item may occur more than once."""
-        at_last = np.zeros(len(self.users), dtype=np.uint64)
 
         def turns_of(users: NDArray[Any]) -> NDArray[np.uint32]:
             return turns(self.users[users])
 
-        weights = seated(self.lists, turns_of, seating, len(contested), at_last)
-        blocks = np.concatenate((contested, self.lasts))
-        votes = np.concatenate((weights, at_last))
+        weights, at_last = seated(self.lists, turns_of, seating, len(contested))
+        blocks = np.concatenate((contested, self.lasts[at_last]))
+        votes = np.append(weights, np.full(len(at_last), UNIT, dtype=np.uint64))
         held = np.flatnonzero(votes)
         return Sums.of_weights(blocks[held], votes[held])
 
