@@ -15,6 +15,7 @@ from dp_sips.sources.columns import Columns
 from dp_sips.sources.csv_files import Dialect
 from dp_sips.sources.data_files import DataFile
 from dp_sips.sources.headers import FileHeader
+from dp_sips.sources.plain_rows import PlainRows
 from dp_sips.sources.utf8 import not_utf8
 
 BLOCK = 1 << 22
@@ -39,17 +40,25 @@ def read_header(file: DataFile, columns: Columns, dialect: Dialect) -> FileHeade
 def _read(
     file: DataFile, header: list[str], schema: pa.Schema, dialect: Dialect
 ) -> Iterator[pa.RecordBatch]:
-    """Read all rows; the last one must be the one that was put there."""
+    """Read all rows, as far as they are plain without Arrow."""
+    plain = PlainRows(header, schema.names, dialect.separator(file.path), BLOCK)
+    with _plainly(file, dialect, header), _stream(file, dialect) as stream:
+        rest = yield from plain.read(stream, has_header=dialect.header)
+        if rest is not None:
+            yield from _read_with_arrow(file, header, schema, dialect, _Joined(rest, stream))
+
+
+def _read_with_arrow(
+    file: DataFile, header: list[str], schema: pa.Schema, dialect: Dialect, stream: "_Joined"
+) -> Iterator[pa.RecordBatch]:
+    """Read all rows; the last one must be the one that is put there."""
     mark = f"{time.time_ns():x}"
-    end = dialect.separator(file.path).join(
+    row = dialect.separator(file.path).join(
         mark if name == schema.names[0] else "" for name in header
     )
+    stream.end = f"\n{row}\n".encode()
     last = None
-    with (
-        _plainly(file, dialect, header),
-        _WithEnd(_stream(file, dialect), f"\n{end}\n".encode()) as stream,
-        _open(file, stream, dialect, schema, header) as reader,
-    ):
+    with _open(file, stream, dialect, schema, header) as reader:
         for batch in reader:
             if batch.num_rows:
                 if last is not None:
@@ -60,12 +69,16 @@ def _read(
     yield last.slice(0, last.num_rows - 1)
 
 
-class _WithEnd(io.RawIOBase):
-    """A file with a last row of our own: inside an open quote, it does not come back as a row."""
+class _Joined(io.RawIOBase):
+    """What was read of a file, the rest of it, and a last row of our own.
 
-    def __init__(self, stream: Any, end: bytes) -> None:
+    Inside an open quote, that row does not come back as a row.
+    """
+
+    def __init__(self, begin: bytes, stream: Any) -> None:
+        self._begin = begin
         self._stream = stream
-        self._end = end
+        self.end = b""
 
     def readable(self) -> bool:
         return True
@@ -75,6 +88,9 @@ class _WithEnd(io.RawIOBase):
 
     def read_buffer(self, size: int) -> pa.Buffer:
         """Read into memory of Arrow's, which it uses again and again."""
+        if self._begin:
+            begin, self._begin = self._begin[:size], self._begin[size:]
+            return pa.py_buffer(self._ended(begin, size))
         buffer = self._stream.read_buffer(size)
         return buffer if buffer.size == size else pa.py_buffer(self._ended(bytes(buffer), size))
 
@@ -83,7 +99,7 @@ class _WithEnd(io.RawIOBase):
         while len(found) < size and (more := self._stream.read(size - len(found))):
             found += more
         room = size - len(found)
-        found, self._end = found + self._end[:room], self._end[room:]
+        found, self.end = found + self.end[:room], self.end[room:]
         return found
 
 
