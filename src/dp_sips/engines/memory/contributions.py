@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dp_sips.engines.encoding import PublicCounts
 from dp_sips.engines.memory import active, folds, kernels, ordering, settling
-from dp_sips.engines.memory.allocator import give_memory_back
+from dp_sips.engines.memory.allocator import return_to_usual
 from dp_sips.engines.memory.counting import KeyCounter, places_of
 from dp_sips.engines.memory.disk import Arrays
 from dp_sips.engines.memory.matching import (
@@ -465,7 +465,7 @@ class MemoryContributions(Contributions):
     def close(self) -> None:
         """Free the threads and the memory that the plan used."""
         self._pool.shutdown()
-        give_memory_back()
+        return_to_usual()
 
     def released(self) -> pa.Table:
         """Return the items that were released."""

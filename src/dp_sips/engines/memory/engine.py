@@ -11,7 +11,7 @@ import pyarrow as pa
 from dp_sips.engines.base import Engine
 from dp_sips.engines.block_sets import BlockSet
 from dp_sips.engines.encoding import public_counts
-from dp_sips.engines.memory.allocator import give_memory_back, keep_memory
+from dp_sips.engines.memory.allocator import keep_memory, return_to_usual
 from dp_sips.engines.memory.contributions import MemoryContributions
 from dp_sips.engines.memory.disk import spill_folder
 from dp_sips.engines.memory.loading import Columns, load_sets
@@ -64,7 +64,7 @@ class MemoryEngine(Engine):
             if bounds.once:
                 loaded.truncate(bounds.max_items, keep_whole=bounds.whole)
         except BaseException:
-            give_memory_back()
+            return_to_usual()
             raise
         return loaded
 
