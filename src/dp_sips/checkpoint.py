@@ -35,6 +35,9 @@ from dp_sips.temporaries import create, discard, temporary_path
 _RUN, _STATE, _TEMPORARY = "run.json", "state.npz", ".dp-sips-"
 _PROBE: Final = bytes(1 << 16)
 
+Asks = Callable[[], dict[str, Any]]
+"""Returns what a run is to do, in public words and numbers: `what_is_asked`, when it is needed."""
+
 
 class Saved(Protocol):
     """Where the state of a run goes after each of its rounds."""
@@ -44,12 +47,12 @@ class Saved(Protocol):
         """Whether there is a run to go on with."""
         return False
 
-    def key(self, fresh: Key, asked: dict[str, Any]) -> Key:
+    def key(self, fresh: Key, asked: Asks) -> Key:
         """Return the key of the run that is to go on, or a fresh one if none is."""
         del asked
         return fresh
 
-    def begin(self, key: Key, asked: dict[str, Any]) -> None:
+    def begin(self, key: Key, asked: Asks) -> None:
         """Save the key of a run, and what is asked of it."""
         del key, asked
 
@@ -142,7 +145,7 @@ class Checkpoint(Saved):
         """Whether there is a run to go on with."""
         return (self.folder / _RUN).exists()
 
-    def key(self, fresh: Key, asked: dict[str, Any]) -> Key:
+    def key(self, fresh: Key, asked: Asks) -> Key:
         """Return the key of the run that is to go on, or a fresh one if none is.
 
         Raises:
@@ -156,7 +159,7 @@ class Checkpoint(Saved):
             before = dict(run["asked"])
         except (ValueError, LookupError, TypeError) as error:
             raise self._damaged() from error
-        others = [name for name, value in _plain(asked).items() if before.get(name) != value]
+        others = [name for name, value in _plain(asked()).items() if before.get(name) != value]
         if not found.replaces(fresh):
             others.append("seed")
         if others:
@@ -166,10 +169,10 @@ class Checkpoint(Saved):
             )
         return found
 
-    def begin(self, key: Key, asked: dict[str, Any]) -> None:
+    def begin(self, key: Key, asked: Asks) -> None:
         """Save the key of a run, and what is asked of it; one that goes on stays as it is."""
         if not self.going_on:
-            run = {"asked": _plain(asked), "key": key.saved().hex(), "is_test": key.is_test}
+            run = {"asked": _plain(asked()), "key": key.saved().hex(), "is_test": key.is_test}
             self._write(_RUN, lambda file: file.write(json.dumps(run).encode()))
 
     def check(self, contributions: Contributions) -> None:

@@ -142,7 +142,7 @@ def select_partitions(
         book(ledger, promised, last, key, "items, level by level")
         return _select_levels(levels, spending, read, runner=runner, key=key, shown=shown)
     source = opened(runner.read(data), item=item)
-    asked = what_is_asked(plan, source, ledger)
+    asked = partial(what_is_asked, plan, source, ledger)
     with closing(saved_in(checkpoint, runner)) as saved:
         key = saved.key(key, asked)
         known = known_blocks("public_items", public_items, source, key)

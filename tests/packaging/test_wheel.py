@@ -16,6 +16,7 @@ LOOPS = {
     *(f"engines/memory/{name}" for name in MEMORY.split()),
     "mechanisms/adding",
     "privacy/inversion",
+    "sources/splitting",
     "views",
 }
 ENVIRONMENT = {

@@ -34,7 +34,7 @@ def plain(text: bytes, block: int, header: str = "u,i", *, wanted: str = "u,i") 
 
 
 def read(path: Path, block: int | None) -> list[Row] | str:
-    """Return all rows of a file, or what is wrong with it; without a block, Arrow reads them all."""
+    """Return all rows, or what is wrong with them; without a block, Arrow reads all of them."""
     file, header, dialect = DataFile.local(path), ["u", "i"], Dialect()
     schema = pa.schema([(name, pa.string()) for name in header])
     rows: list[Row] = []

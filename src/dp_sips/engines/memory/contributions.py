@@ -288,8 +288,8 @@ class MemoryContributions(Contributions):
         seating = Seating(seats, spare, laps, most)
         if self._votes is None or self._votes.seating != seating:
             desks, lists = self._lists(seating)
-            seats = seated(lists, self._turns_of, seating, len(desks))
-            self._votes = Votes(seating, desks, *seats)
+            votes = seated(lists, self._turns_of, seating, len(desks))
+            self._votes = Votes(seating, desks, *votes)
         return self._votes.write(self._histograms[0])
 
     def _lists(self, seating: Seating) -> tuple[NDArray[np.int64], Lists]:

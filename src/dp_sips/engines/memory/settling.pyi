@@ -37,6 +37,4 @@ def settle(
     keys: NDArray[uint64],
     bars: NDArray[uint64],
     seated: NDArray[uint32],
-    weights: NDArray[uint64],
-    unit: int,
-) -> None: ...
+) -> int: ...
