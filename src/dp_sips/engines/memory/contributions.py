@@ -11,19 +11,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dp_sips.engines.encoding import PublicCounts
-from dp_sips.engines.memory import active, folds, kernels, ordering, settling
+from dp_sips.engines.memory import active, folds, kernels, matching, ordering, settling
 from dp_sips.engines.memory.allocator import return_to_usual
 from dp_sips.engines.memory.counting import KeyCounter, places_of
 from dp_sips.engines.memory.disk import Arrays
-from dp_sips.engines.memory.matching import (
-    Items,
-    Lists,
-    Seating,
-    Sets,
-    Votes,
-    listed,
-    seated,
-)
 from dp_sips.engines.memory.min_users import NO_TABLE, Givers
 from dp_sips.engines.memory.numbering import Column, Numbered, Numbers
 from dp_sips.engines.memory.saving import numbers_of, sum_of_ranks
@@ -85,7 +76,7 @@ class MemoryContributions(Contributions):
         self._gone: Bools = arrays.zeros(items.size(), np.bool_)
         self._released: Bools = arrays.zeros(items.size(), np.bool_)
         self._stride = _PIECE  # how many items have about _PIECE active ones among them
-        self._votes: Votes | None = None  # a look and a round may ask for the same
+        self._votes: matching.Votes | None = None  # a look and a round may ask for the same
         # One histogram for each thread, kept from round to round: fresh memory is slow.
         self._histograms = arrays.in_memory(min(threads, len(sets.ends)), items.size(), limit)
         self._share_out()
@@ -285,21 +276,21 @@ class MemoryContributions(Contributions):
         """Return how many users are seated at each item, by its number."""
         self.order(max_items)
         most = min(max_items, self._longest)
-        seating = Seating(seats, spare, laps, most)
+        seating = matching.Seating(seats, spare, laps, most)
         if self._votes is None or self._votes.seating != seating:
             desks, lists = self._lists(seating)
-            votes = seated(lists, self._turns_of, seating, len(desks))
-            self._votes = Votes(seating, desks, *votes)
+            votes = matching.seated(lists, self._turns_of, seating, len(desks))
+            self._votes = matching.Votes(seating, desks, *votes)
         return self._votes.write(self._histograms[0])
 
-    def _lists(self, seating: Seating) -> tuple[NDArray[np.int64], Lists]:
+    def _lists(self, seating: matching.Seating) -> tuple[NDArray[np.int64], matching.Lists]:
         """Return the contested items, and the users' lists of them."""
         holders = self._added(np.ones(seating.max_items + 1, dtype=np.uint64))
         desks = np.flatnonzero(holders > seating.seats)
         self._arrays.forget(holders)  # where memory is short, it is for the lists now
-        items = Items(self._precedence(), self._items.blocks, self._key)
-        sets = Sets(self._sets.items, self._sets.ends, self._user_words(), self._arrays)
-        return listed(sets, items, desks, seating, self._for_shares)
+        items = matching.Items(self._precedence(), self._items.blocks, self._key)
+        sets = matching.Sets(self._sets.items, self._sets.ends, self._user_words(), self._arrays)
+        return matching.listed(sets, items, desks, seating, self._for_shares)
 
     def _for_shares(self, work: Callable[[tuple[int, int]], None]) -> None:
         def then_forget(share: tuple[int, int]) -> None:
