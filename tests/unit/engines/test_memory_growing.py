@@ -1,4 +1,5 @@
 import mmap
+import resource
 
 import numpy as np
 import pytest
@@ -24,6 +25,25 @@ class TestGrowing:
             assert not grown[written:step].any()
             grown[:step] = 7
             written = step
+
+    @pytest.mark.parametrize("width", [None, 3])
+    @pytest.mark.parametrize("unit", [100, mmap.PAGESIZE, LARGE])
+    def test_touching_changes_nothing(self, width: int | None, unit: int) -> None:
+        array = Growing(np.uint32, width)
+        for step in [1, unit - 1, unit, unit // 2, 2 * unit + 7]:
+            written = int(np.count_nonzero(array.upto(0).reshape(-1)))
+            grown = array.touched_upto(step)
+            assert len(grown) >= step
+            assert np.count_nonzero(grown.reshape(-1)) == written
+            grown[:step] = 7
+
+    def test_a_touched_page_is_not_the_one_that_all_share(self) -> None:
+        array = Growing(np.uint8)
+        array.touched_upto(2 * LARGE)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        array.upto(0)[: 2 * LARGE] += 1
+        # A write to a page that was only read would be a fault for each of them.
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before < LARGE // mmap.PAGESIZE
 
     def test_a_large_one_stays_where_it_is(self) -> None:
         array = Growing(np.uint64)

@@ -31,12 +31,26 @@ class Growing:
         self._width = () if width is None else (width,)
         self._row_bytes = self._dtype.itemsize * (width or 1)
         self._whole: NDArray[Any] = np.zeros((0, *self._width), self._dtype)
+        self._touched = 0
 
     def upto(self, length: int) -> NDArray[Any]:
         """Return an array of at least this length; what was returned before may be out of date."""
         if len(self._whole) < length:
             self._move(length)
         return self._whole
+
+    def touched_upto(self, length: int) -> NDArray[Any]:
+        """Return the same, where values are read before they are written.
+
+        A page of zeros that is read first is one that all share, and the first write to it stops
+        every thread of the process for a moment. So one byte of each page is written here.
+        """
+        whole = self.upto(length)
+        begin, end = self._touched * self._row_bytes, length * self._row_bytes
+        pages = slice(-(-begin // mmap.PAGESIZE) * mmap.PAGESIZE, end, mmap.PAGESIZE)
+        whole.reshape(-1).view(np.uint8)[pages] = 0
+        self._touched = max(self._touched, length)
+        return whole
 
     def _move(self, length: int) -> None:
         before, room = self._whole, max(length, 2 * len(self._whole))

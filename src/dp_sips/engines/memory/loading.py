@@ -226,7 +226,7 @@ class _Repeats:
             self._scattered.add(users, starts, batch.items, last, self._user_count)
         else:
             lengths = self._keep(users, starts, batch.items, batch.column.size())
-            kernels.add_sizes(users, lengths, self._sizes.upto(self._user_count))
+            kernels.add_sizes(users, lengths, self._sizes.touched_upto(self._user_count))
 
     def held(self) -> int:
         """Return about how many bytes are held."""
@@ -303,7 +303,7 @@ class _Repeats:
 
     def _last_users(self, distinct_items: int) -> Numbers:
         """Return one more than the last user of each item so far."""
-        last: Numbers = self._last.upto(distinct_items)
+        last: Numbers = self._last.touched_upto(distinct_items)
         return last
 
     def _keep(self, users: Numbers, starts: Numbers, items: Numbers, distinct: int) -> Numbers:
@@ -341,7 +341,7 @@ class _Counts(_Repeats):
     def _keep(self, users: Numbers, starts: Numbers, items: Numbers, distinct: int) -> Numbers:
         lengths = np.empty(len(users), dtype=np.uint32)
         most = self._count + len(items)
-        last, places = self._last.upto(distinct), self._places.upto(distinct)
+        last, places = self._last.touched_upto(distinct), self._places.upto(distinct)
         pairs, counts = self._pairs.upto(most), self._counts.upto(most)
         self._count = folds.keep_counted(
             users, starts, items, last, places, pairs, counts, self._count, lengths

@@ -119,7 +119,7 @@ class Table:
         """Find integers without a hash, as long as at least half of those up to there occur."""
         while self._small < 2 * max(_LEAST_DIRECT, sum(shard.direct for shard in self._shards)):
             self._small = max(2 * self._small, 2 * _LEAST_DIRECT)
-            direct = self._direct.upto(self._small)
+            direct = self._direct.touched_upto(self._small)
             for shard in self._shards:
                 shard.use_direct(direct, self._small, self._words)
 

@@ -58,7 +58,7 @@ cdef class Shard:
         self._use_slots(1 << 13)
 
     def _use_slots(self, uint64_t count):
-        cdef uint64_t[::1] slots = self._growing.upto(count)
+        cdef uint64_t[::1] slots = self._growing.touched_upto(count)
         self.slots = &slots[0]
         self.mask = count - 1
 
