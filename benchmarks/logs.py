@@ -1,6 +1,6 @@
 """dp-sips on logs as they come, against plain, non-private counts on the same data in the same run.
 
-python benchmarks/logs.py --repeats 3
+python benchmarks/logs.py --repeats 5
 python benchmarks/logs.py --users 80000 --only "shuffled text" --only "CSV of text"
 
 Files are held against the faster of DuckDB's two forms, frames against the faster of Polars'. The
@@ -107,7 +107,7 @@ def main() -> None:
     """Print a row for each kind of log."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--users", type=int, help="60 rows each, on average; default by kind")
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--only", action="append", choices=CASES, help="a kind of log; default all")
     options = parser.parse_args()
     print(f"medians of {options.repeats} runs, each in its own process;")
