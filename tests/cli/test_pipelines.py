@@ -131,11 +131,15 @@ class TestDryRun:
         assert ran.refused('--memory-limit must be at least "200 MB"')
 
     def test_counts(self, run: Run, data: Path, tmp_path: Path) -> None:
-        assert "item  item (string)" in run("count", data, *FLAGS, "--dry-run").out
+        out = run("count", data, *FLAGS, "--share", "0.25", "--dry-run").out
+        assert "item  item (string)" in out
+        assert "together have epsilon = 1, delta = 1e-05, as asked. The counts have 25%" in out
         keys = tmp_path / "keys.csv"
         keys.write_text("item\ntea\n")
         flags = (*FLAGS[:-2], "--keys", keys, "--dry-run")
-        assert "The items are given" in run("count", data, *flags).out
+        out = run("count", data, *flags, "--max-items", "3").out
+        assert "The items are given" in out
+        assert "is for the counts; a user counts for at most 3 items" in out
 
 
 class TestConfig:

@@ -198,6 +198,22 @@ def test_an_interrupt_while_selecting_leaves_no_file(data: Path, tmp_path: Path)
     assert [path.name for path in tmp_path.iterdir()] == ["data.parquet"]
 
 
+def test_an_interrupt_says_that_a_checkpoint_stays(data: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "saved"
+    in_memory = RUN_AND_TELL.replace("reference", "memory.contributions")
+    script = in_memory.replace("ReferenceContributions", "MemoryContributions")
+    flags = ("--engine", "memory", "--mechanism", "sips", "--checkpoint", str(folder))
+    process = start((sys.executable, "-c", script, "select", str(data), *ENOUGH, *flags))
+    assert process.stdout is not None
+    assert process.stdout.readline() == "weighing\n"
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate()
+    kept, end = err.splitlines()
+    assert kept.startswith(f"checkpoint {folder} stays: the same command goes on from there")
+    assert end == "dp-sips: error: interrupted: nothing was written"
+    assert (folder / "run.json").exists()
+
+
 def start(argv: Sequence[str]) -> "subprocess.Popen[str]":
     # A shell's background jobs ignore Ctrl-C, and what they start inherits that.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)

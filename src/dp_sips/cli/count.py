@@ -99,13 +99,21 @@ def _count(args: argparse.Namespace) -> None:
 
 
 def _words(args: argparse.Namespace, chosen: str | Mechanism) -> str:
-    """Say how the items would be selected, or that they are given."""
+    """Say how the budget is split, and how the items would be selected, or that they are given."""
     asked = asked_for(args.epsilon, args.delta, args.rho)
+    numbers = ", ".join(f"{name} = {value:g}" for name, value in asdict(asked).items())
+    most = DEFAULT_MAX_ITEMS if args.max_items is None else args.max_items
+    counted = f"a user counts for at most {most} items (--max-items)"
     if args.keys is not None:
-        return GivenKeys().words(())
+        return f"{GivenKeys().words(())}\nAll of {numbers} is for the counts; {counted}."
     share = DEFAULT_SHARE if args.share is None else check_share(args.share)
     part = planning(args, chosen) | asdict(selection_part(asked, share))
-    return plan(chosen, max_items=args.selection_max_items, **part).explain()
+    selected = plan(chosen, max_items=args.selection_max_items, **part).explain()
+    return (
+        f"Selection and counts together have {numbers}, as asked. The counts have {share:.0%} of\n"
+        f"it (--share), and what exact composition leaves; {counted}.\n"
+        f"This is the selection's part:\n\n{selected}"
+    )
 
 
 def _add_counts(parser: Parser) -> None:

@@ -99,15 +99,20 @@ def _select(args: argparse.Namespace) -> None:
         say_what_would_happen(args, made.explain())
         return
     saved = None if args.checkpoint is None else Checkpoint(args.checkpoint)
-    selection = select_partitions(
-        data(args),
-        item=_item(args),
-        hierarchy=args.hierarchy,
-        max_items=args.max_items,
-        checkpoint=saved,
-        **reading(args, chosen),
-    )
-    write_release("items", selection.items, selection, args, saved or NOT_SAVED)
+    try:
+        selection = select_partitions(
+            data(args),
+            item=_item(args),
+            hierarchy=args.hierarchy,
+            max_items=args.max_items,
+            checkpoint=saved,
+            **reading(args, chosen),
+        )
+        write_release("items", selection.items, selection, args, saved or NOT_SAVED)
+    except KeyboardInterrupt:
+        if saved is not None and saved.going_on:
+            say(f"{saved} stays: the same command goes on from there. It holds the secret key.")
+        raise
     if not args.quiet:
         say(summary(selection, args.output))
 

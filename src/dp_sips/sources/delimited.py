@@ -20,6 +20,10 @@ from dp_sips.sources.utf8 import not_utf8
 
 BLOCK = 1 << 22
 _NOT_UTF8: Final = re.compile(r"In CSV column #(\d+): .*UTF8", re.DOTALL)
+_FIELDS: Final = re.compile(r"Expected (\d+) columns, got (\d+)")
+_NAME_IT: Final = (
+    'name its encoding, as encoding="latin-1" of dp_sips.CsvFiles (--encoding latin-1)'
+)
 
 
 def read_header(file: DataFile, columns: Columns, dialect: Dialect) -> FileHeader:
@@ -30,8 +34,10 @@ def read_header(file: DataFile, columns: Columns, dialect: Dialect) -> FileHeade
         raise InputError(
             f"the columns of {file} seem to be separated by {other!r}: .csv files have commas, "
             f".tsv files have tabs; say delimiter={other!r} of dp_sips.CsvFiles "
-            f"(--delimiter '{other}')"
+            f"(--delimiter {other!r})"
         )
+    if dialect.header:
+        _check_names(file, header, columns)
     names = file.pick(columns, header)
     schema = pa.schema([(name, pa.string()) for name in names])
     return FileHeader(schema, lambda: _read(file, header, schema, dialect))
@@ -145,6 +151,17 @@ def _open(
     )
 
 
+def _check_names(file: DataFile, header: Sequence[str], columns: Columns) -> None:
+    """Reject a first row without any of the names; it is not shown, as it may be somebody's."""
+    wanted = {columns.user, *columns.items} - {None}
+    if wanted and not wanted & {*header, *file.in_path}:
+        raise InputError(
+            f"none of the columns that were named is in the first row of {file}, which has "
+            f"{len(header)} fields: name columns of its header or, if it has none, say "
+            "header=False of dp_sips.CsvFiles (--no-header)"
+        )
+
+
 def _other_delimiter(header: str) -> str | None:
     """Return what seems to separate the names of a header that was read as one."""
     return next((mark for mark in ";|\t," if mark in header), None)
@@ -157,8 +174,7 @@ def _plainly(file: DataFile, dialect: Dialect, header: Sequence[str] = ()) -> It
         yield
     except UnicodeError:
         raise InputError(
-            f"{file} has text that is not {dialect.encoding}: name its encoding, as "
-            "--encoding latin-1, or convert it first"
+            f"{file} has text that is not {dialect.encoding}: {_NAME_IT}, or convert it first"
         ) from None
     except pa.ArrowInvalid as error:
         raise InputError(_said(file, dialect, header, str(error))) from None
@@ -169,11 +185,13 @@ def _said(file: DataFile, dialect: Dialect, header: Sequence[str], message: str)
         return f"{file} has a row of more than {BLOCK >> 20} MB: is a quote left open?"
     if found := _NOT_UTF8.match(message):
         column = header[int(found[1])]
-        return f"{not_utf8(column, str(file))}, or name its encoding, as --encoding latin-1"
+        return f"{not_utf8(column, str(file))}, or {_NAME_IT}"
     mark = {"\t": "a tab", ",": "a comma"}
     separator = dialect.separator(file.path)
+    fields = _FIELDS.search(message)
+    expected, got = fields.groups() if fields else (len(header), "more or fewer")
     return (
-        f"{file} cannot be read: a row has more or fewer fields than the "
-        f"{'header' if dialect.header else 'first'}; is the delimiter "
+        f"{file} cannot be read: a row has {got} fields, and the "
+        f"{'header' if dialect.header else 'first row'} {expected}; is the delimiter "
         f"{mark.get(separator, repr(separator))}?"
     )

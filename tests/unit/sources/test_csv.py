@@ -119,7 +119,7 @@ def test_files_without_rows(tmp_path: Path, read: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (b"u,i\n1,SECRET,3\n", r"a\.csv cannot be read: a row has more or fewer fields"),
+        (b"u,i\n1,SECRET,3\n", r"a\.csv cannot be read: a row has 3 fields, and the header 2"),
         (b"u,i\n1\nSECRET\n", r"a\.csv cannot be read: .*is the delimiter a comma"),
         (b"u,i\n1,SECRET\xff\n", r"column 'i' of .*a\.csv is not UTF-8"),
         (b'u,i\n1,a\n2,"SECRET\n', r"a\.csv ends inside of quotes"),
@@ -127,9 +127,10 @@ def test_files_without_rows(tmp_path: Path, read: Any) -> None:
         (b'u,i\n1,a\n2,"SEC""RET""\n3,b\n', r"a\.csv ends inside of quotes"),
         (b"u,i,i\n1,1,2\n", r"a\.csv has 2 columns 'i'"),
         (b"u,it\n1,1\n", r"no column 'i' in .*a\.csv"),
+        (b"SECRET,7\nx,8\n", r"none of the columns .* row of .*a\.csv, which has 2 .*--no-header"),
         (b"", r"a\.csv has no header: 0 bytes"),
     ],
-    ids=range(9),
+    ids=range(10),
 )
 def test_bad_files(text: bytes, message: str, tmp_path: Path, read: Any) -> None:
     path = write(tmp_path / "a.csv", text)
