@@ -36,7 +36,7 @@ _RUN, _STATE, _TEMPORARY = "run.json", "state.npz", ".dp-sips-"
 _PROBE: Final = bytes(1 << 16)
 
 Asks = Callable[[], dict[str, Any]]
-"""Returns what a run is to do, in public words and numbers: `what_is_asked`, when it is needed."""
+"""A deferred call of `what_is_asked`, which takes a while."""
 
 
 class Saved(Protocol):
@@ -52,9 +52,9 @@ class Saved(Protocol):
         del asked
         return fresh
 
-    def begin(self, key: Key, asked: Asks) -> None:
+    def begin(self, key: Key) -> None:
         """Save the key of a run, and what is asked of it."""
-        del key, asked
+        del key
 
     def check(self, contributions: Contributions) -> None:
         """Reject data that is not what it was."""
@@ -90,6 +90,7 @@ class Checkpoint(Saved):
             raise UsageError(f"checkpoint must be the path of a folder, got {folder!r}")
         self.folder = Path(folder)
         self._lock: int | None = None
+        self._asked: dict[str, Any] = {}
 
     def open(self) -> None:
         """Make the folder if it is not there, and have it alone.
@@ -151,6 +152,7 @@ class Checkpoint(Saved):
         Raises:
             UsageError: That run was asked for something else.
         """
+        self._asked = _plain(asked())  # before anything is spent
         if not self.going_on:
             return fresh
         try:
@@ -159,7 +161,7 @@ class Checkpoint(Saved):
             before = dict(run["asked"])
         except (ValueError, LookupError, TypeError) as error:
             raise self._damaged() from error
-        others = [name for name, value in _plain(asked()).items() if before.get(name) != value]
+        others = [name for name, value in self._asked.items() if before.get(name) != value]
         if not found.replaces(fresh):
             others.append("seed")
         if others:
@@ -169,10 +171,10 @@ class Checkpoint(Saved):
             )
         return found
 
-    def begin(self, key: Key, asked: Asks) -> None:
+    def begin(self, key: Key) -> None:
         """Save the key of a run, and what is asked of it; one that goes on stays as it is."""
         if not self.going_on:
-            run = {"asked": _plain(asked()), "key": key.saved().hex(), "is_test": key.is_test}
+            run = {"asked": self._asked, "key": key.saved().hex(), "is_test": key.is_test}
             self._write(_RUN, lambda file: file.write(json.dumps(run).encode()))
 
     def check(self, contributions: Contributions) -> None:

@@ -149,7 +149,7 @@ def select_partitions(
         _warn_of_lists(plan, source, item)
         if not saved.going_on:
             book(ledger, plan, source, key, "items")
-        saved.begin(key, asked)
+        saved.begin(key)
 
         bounds = replace(plan.bounds, without=known)
         with closing(runner.load(source, bounds, key, shown)) as contributions:

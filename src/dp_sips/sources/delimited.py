@@ -46,7 +46,7 @@ def read_header(file: DataFile, columns: Columns, dialect: Dialect) -> FileHeade
 def _read(
     file: DataFile, header: list[str], schema: pa.Schema, dialect: Dialect
 ) -> Iterator[pa.RecordBatch]:
-    """Read all rows, as far as they are plain without Arrow."""
+    """Read all rows: plain ones here, and what is left with Arrow."""
     plain = PlainRows(header, schema.names, dialect.separator(file.path), BLOCK)
     with _plainly(file, dialect, header), _stream(file, dialect) as stream:
         rest = yield from plain.read(stream, has_header=dialect.header)
@@ -57,10 +57,10 @@ def _read(
 def _read_with_arrow(
     file: DataFile, header: list[str], schema: pa.Schema, dialect: Dialect, stream: "_Joined"
 ) -> Iterator[pa.RecordBatch]:
-    """Read all rows; the last one must be the one that is put there."""
+    """Read the rows of a stream; the last one must be the one that we append."""
     mark = f"{time.time_ns():x}"
     row = dialect.separator(file.path).join(
-        mark if name == schema.names[0] else "" for name in header
+        f'"{mark}"' if name == schema.names[0] else "" for name in header
     )
     stream.end = f"\n{row}\n".encode()
     last = None
@@ -78,7 +78,9 @@ def _read_with_arrow(
 class _Joined(io.RawIOBase):
     """What was read of a file, the rest of it, and a last row of our own.
 
-    Inside an open quote, that row does not come back as a row.
+    Inside an open quote, that row does not come back as a row. No buffer ends between a carriage
+    return and what follows: Arrow would lose the line end after it inside of quotes, so that what a
+    value means would depend on where blocks begin, and so on other people's rows.
     """
 
     def __init__(self, begin: bytes, stream: Any) -> None:
@@ -93,6 +95,14 @@ class _Joined(io.RawIOBase):
         return bytes(self.read_buffer(size))
 
     def read_buffer(self, size: int) -> pa.Buffer:
+        """Return up to this many bytes, and none at the end."""
+        buffer = self._next(size)
+        if buffer.size < 2 or buffer[buffer.size - 1] != ord("\r"):  # noqa: PLR2004
+            return buffer
+        self._begin = b"\r" + self._begin
+        return buffer.slice(0, buffer.size - 1)
+
+    def _next(self, size: int) -> pa.Buffer:
         """Read into memory of Arrow's, which it uses again and again."""
         if self._begin:
             begin, self._begin = self._begin[:size], self._begin[size:]

@@ -40,7 +40,7 @@ class PlainRows:
     def read(
         self, stream: Any, *, has_header: bool
     ) -> Generator[pa.RecordBatch, None, bytes | None]:
-        """Yield the plain rows at the begin of a stream, an empty field as null.
+        """Yield the plain rows at the beginning of a stream, an empty field as null.
 
         Returns what was read beyond them, after the header; the rest is still in the stream. None
         if there is nothing left.
@@ -50,14 +50,16 @@ class PlainRows:
         begin = self._first_row(room[:filled]) if has_header else _after_mark(room[:filled])
         if begin is None:
             return bytes(room[:filled])
-        head = bytes(room[:begin])
+        # Arrow drops a mark: this one, and not what a row may begin with.
+        head = bytes(room[:begin]) if has_header else _MARK
+        data = [np.empty(self.block + 1, dtype=np.uint8) for _ in self.wanted]
         while True:
             is_last = filled < self.block
             if is_last and filled > begin and room[filled - 1] != _NEWLINE:
                 room[filled] = _NEWLINE
                 filled += 1
             text = room[begin:filled]
-            batch, taken = self._split(text)
+            batch, taken = self._split(text, data)
             if batch.num_rows:
                 yield batch
             rest = text[taken:].copy()
@@ -75,45 +77,34 @@ class PlainRows:
         line, end, _ = bytes(text[start:]).partition(b"\n")
         names = [name.encode() for name in self.header]
         fields = line.removesuffix(b"\r").split(self.delimiter.encode())
-        is_plain = end and [_unquoted(field) for field in fields] == names
+        is_plain = any(names) and end and [_unquoted(field) for field in fields] == names
         return start + len(line) + 1 if is_plain and b'"' not in b"".join(names) else None
 
-    def _split(self, text: Bytes) -> tuple[pa.RecordBatch, int]:
-        """Return the plain rows at the begin of the text, and how many bytes they take."""
+    def _split(self, text: Bytes, data: list[Bytes]) -> tuple[pa.RecordBatch, int]:
+        """Return the plain rows at the beginning of the text, and how many bytes they take.
+
+        `data` is room for the bytes of each column, as many as the text has.
+        """
         most = splitting.lines(text)
         fields = sorted(map(self.header.index, self.wanted))
-        columns = {self.header[field]: _Room.of(len(text), most) for field in fields}
-        rooms = columns.values()
-        rows, taken = splitting.split(
-            text,
-            ord(self.delimiter),
-            len(self.header),
-            fields,
-            [np.frombuffer(room.data, np.uint8) for room in rooms],
-            [np.frombuffer(room.ends, np.int32) for room in rooms],
-            [np.frombuffer(room.valid, np.uint8) for room in rooms],
-        )
+        ends = [np.empty(most + 2, dtype=np.int32) for _ in fields]
+        valid = [np.empty((most + 9) // 8, dtype=np.uint8) for _ in fields]
+        delimiter, count = ord(self.delimiter), len(self.header)
+        rows, taken = splitting.split(text, delimiter, count, fields, data, ends, valid)
         if not _is_utf8(text[:taken]):
             rows = taken = 0
-        arrays = [columns[name].strings(rows) for name in self.wanted]
+        columns = {
+            self.header[field]: _strings(rows, own_ends, own_data, own_valid)
+            for field, own_ends, own_data, own_valid in zip(fields, ends, data, valid, strict=True)
+        }
+        arrays = [columns[name] for name in self.wanted]
         return pa.record_batch(arrays, names=list(self.wanted)), taken
 
 
-@dataclass(frozen=True)
-class _Room:
-    """Room for a column of text: the bytes, where each value ends, and which are not null."""
-
-    data: pa.Buffer
-    ends: pa.Buffer
-    valid: pa.Buffer
-
-    @classmethod
-    def of(cls, size: int, rows: int) -> "_Room":
-        sizes = size, 4 * (rows + 2), (rows + 9) // 8
-        return cls(*map(pa.allocate_buffer, sizes))
-
-    def strings(self, rows: int) -> pa.Array:
-        return pa.StringArray.from_buffers(rows, self.ends, self.data, self.valid)
+def _strings(rows: int, ends: NDArray[np.int32], data: Bytes, valid: Bytes) -> pa.Array:
+    """Return text of these bytes, which are copied: their room is used again."""
+    own = pa.py_buffer(data[: ends[rows]].tobytes())
+    return pa.StringArray.from_buffers(rows, pa.py_buffer(ends), own, pa.py_buffer(valid))
 
 
 def _fill(stream: Any, room: Bytes, filled: int) -> int:

@@ -9,6 +9,8 @@ from dp_sips import select_partitions
 from dp_sips.engines.memory import allocator
 from dp_sips.errors import InputError
 
+OWN = pa.proxy_memory_pool(pa.mimalloc_memory_pool())
+"""Has to live as long as anything that came from it."""
 VISITS = {f"user {n}": ["Rome", "Lima"] for n in range(50)}
 
 
@@ -47,6 +49,23 @@ def test_what_the_caller_chose_stays() -> None:
     pa.set_memory_pool(pa.system_memory_pool())
     allocator.keep_memory()
     assert name() == "system"
+    allocator.return_to_usual()
+    assert name() == "system"
+
+
+def test_a_pool_of_the_callers_own_comes_back() -> None:
+    pa.set_memory_pool(OWN)
+    allocator.keep_memory()
+    assert name() == "jemalloc"
+    allocator.return_to_usual()
+    before = OWN.bytes_allocated()
+    held = pa.allocate_buffer(1 << 20)
+    assert OWN.bytes_allocated() - before >= held.size
+
+
+def test_what_the_caller_chose_during_a_run_stays() -> None:
+    allocator.keep_memory()
+    pa.set_memory_pool(pa.system_memory_pool())
     allocator.return_to_usual()
     assert name() == "system"
 

@@ -42,8 +42,8 @@ class Growing:
     def touched_upto(self, length: int) -> NDArray[Any]:
         """Return the same, where values are read before they are written.
 
-        A page of zeros that is read first is one that all share, and the first write to it stops
-        every thread of the process for a moment. So one byte of each page is written here.
+        A page that is read first is the shared page of zeros until it is written, and that write
+        stops every thread of the process for a moment. So one byte of each page is written here.
         """
         whole = self.upto(length)
         begin, end = self._touched * self._row_bytes, length * self._row_bytes

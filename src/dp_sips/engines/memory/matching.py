@@ -51,7 +51,7 @@ class Votes:
         seating: What was asked for.
         desks: The contested items.
         weights: Their weights.
-        elsewhere: The item of each user who is seated at another one.
+        elsewhere: The items of all other users who have a seat, one for each user.
     """
 
     seating: Seating
@@ -143,9 +143,10 @@ class Lists:
 def listed(
     sets: Sets, items: Items, desks: NDArray[np.int64], seating: Seating, for_shares: ForShares
 ) -> tuple[NDArray[np.int64], Lists]:
-    """Return contested items in the order of lists, and the users' lists, which have their places.
+    """Return the contested items in the order of lists, and the users' lists.
 
-    `desks` are these items in any order; they are marked here.
+    `desks` are these items in any order; they are marked here. On lists, they have their places in
+    that order as numbers.
     """
     items.words[desks] |= CONTESTED
     desks = desks[bounding.in_precedence(items.words[desks], items.blocks(desks))]
@@ -256,7 +257,7 @@ def _places_of_firsts(
 def seated(
     lists: Lists, turns: Callable[[NDArray[Any]], Numbers], seating: Seating, desks: int
 ) -> tuple[Weights, Numbers]:
-    """Return the weights of contested items, and the last item of each user who is seated there.
+    """Return the weights of contested items, and the items of users who are seated at their last.
 
     `turns` orders some of the users, given by their numbers.
     """

@@ -257,8 +257,8 @@ def settle(
 
     Desks 0 … n − 1 are the items' seats, n … 2n − 1 their spare seats: `keys` has room for all of
     them, `bars` are the worst keys of desks that are full, and `seated` counts. Loyal users first
-    ask for a seat and a spare seat at one item. Returns how many users get to their last item; which
-    ones these are is written to the front of `schedule`.
+    ask for a seat and a spare seat at one item. Returns how many users get to their last item; those
+    items are written to the front of `schedule`.
     """
     cdef Py_ssize_t i, at_last = 0, count = users.shape[0]
     cdef uint32_t turn, user

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from dp_sips.engines.encoding import PublicCounts
-from dp_sips.engines.memory.allocator import keep_memory
+from dp_sips.engines.memory.allocator import keep_memory, return_to_usual
 from dp_sips.engines.memory.contributions import MemoryContributions
 from dp_sips.engines.memory.disk import InMemory
 from dp_sips.engines.memory.sets import UserSets
@@ -106,6 +106,13 @@ class Gatherer:
         if not chunks:
             return None
         keep_memory()
+        try:
+            return self._gathered(chunks)
+        except BaseException:
+            return_to_usual()
+            raise
+
+    def _gathered(self, chunks: list[Chunk]) -> MemoryContributions:
         sets, items = _sets_of(chunks)
         words, tags = np.concatenate([chunk.users[: _whole_users(chunk)] for chunk in chunks]).T
         users = user_blocks(WorkerKey.of(self.key), words, tags)
