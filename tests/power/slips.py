@@ -857,9 +857,11 @@ _OUTPUTS: Final = [
     _slip(
         "CSV types are inferred from rows",
         "types are not inferred",
-        "sources.delimited:_open",
-        "column_types=schema,",
-        "column_types=None,",
+        "sources.plain_rows:_strings",
+        "return pa.StringArray.from_buffers(rows, pa.py_buffer(ends), own, pa.py_buffer(valid))",
+        "found = pa.StringArray.from_buffers(rows, pa.py_buffer(ends), own, pa.py_buffer(valid))\n"
+        "    digits = all(value.isdigit() for value in found.to_pylist())\n"
+        "    return found.cast(pa.int64()).cast(pa.string()) if digits else found",
     ),
 ]
 
