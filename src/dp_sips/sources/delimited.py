@@ -58,10 +58,9 @@ def _read_with_arrow(
     file: DataFile, header: list[str], schema: pa.Schema, dialect: Dialect, stream: "_Joined"
 ) -> Iterator[pa.RecordBatch]:
     """Read the rows of a stream; the last one must be the one that we append."""
-    mark = f"{time.time_ns():x}"
-    row = dialect.separator(file.path).join(
-        f'"{mark}"' if name == schema.names[0] else "" for name in header
-    )
+    separator = dialect.separator(file.path)
+    mark = f"{time.time_ns():x}".replace(separator, "g")  # which no digit is
+    row = separator.join(mark if name == schema.names[0] else "" for name in header)
     stream.end = f"\n{row}\n".encode()
     last = None
     with _open(file, stream, dialect, schema, header) as reader:
@@ -163,12 +162,11 @@ def _open(
 
 def _check_names(file: DataFile, header: Sequence[str], columns: Columns) -> None:
     """Reject a first row without any of the names; it is not shown, as it may be somebody's."""
-    wanted = {columns.user, *columns.items} - {None}
-    if wanted and not wanted & {*header, *file.in_path}:
+    wanted = [name for name in (columns.user, *columns.items) if name is not None]
+    if wanted and not {*wanted} & {*header, *file.in_path}:
         raise InputError(
-            f"none of the columns that were named is in the first row of {file}, which has "
-            f"{len(header)} fields: name columns of its header or, if it has none, say "
-            "header=False of dp_sips.CsvFiles (--no-header)"
+            f"no column {' or '.join(map(repr, wanted))} in the first row of {file}: name columns "
+            "of its header or, if it has none, say header=False of dp_sips.CsvFiles (--no-header)"
         )
 
 
