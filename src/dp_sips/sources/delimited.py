@@ -59,7 +59,7 @@ def _read_with_arrow(
 ) -> Iterator[pa.RecordBatch]:
     """Read the rows of a stream; the last one must be the one that we append."""
     separator = dialect.separator(file.path)
-    mark = f"{time.time_ns():x}".replace(separator, "g")  # which no digit is
+    mark = f"{time.time_ns():x}".replace(separator, "g")  # not a digit of any number
     row = separator.join(mark if name == schema.names[0] else "" for name in header)
     stream.end = f"\n{row}\n".encode()
     last = None

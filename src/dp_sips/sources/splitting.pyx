@@ -118,17 +118,15 @@ def split(
     """Take rows apart, up to the end of the last one or to the first that is not plain.
 
     A plain row has this many fields, quotes only around whole fields, and a carriage return at most
-    at its end; lines do not end inside of quotes. Empty lines are passed over. Field number wanted[c] of each row, in rising order, is appended to
-    datas[c], with room for all of the text; ends[c] begins with 0, and the end of each field
-    follows; valids[c] gets a bit for each field that is not empty, or is in quotes. Returns the number of rows, and
-    of bytes that these take.
+    at its end; lines do not end inside of quotes. Empty lines are passed over. Field number
+    wanted[c] of each row, in rising order, is appended to datas[c], with room for all of the text;
+    ends[c] begins with 0, and the end of each field follows; valids[c] gets a bit for each field
+    that is not empty, or is in quotes. Returns the number of rows, and of bytes that these take.
     """
-    cdef Py_ssize_t c, rows, count = len(wanted), size = text.shape[0], most = size
+    cdef Py_ssize_t c, rows = 0, count = len(wanted), size = text.shape[0], most = size
     cdef uint8_t[::1] data, valid
     cdef int32_t[::1] own
     cdef Column *columns
-    if not size:
-        return 0, 0
     columns = <Column *>malloc((count + 1) * sizeof(Column))
     if columns == NULL:
         raise MemoryError
@@ -136,14 +134,15 @@ def split(
         for c in range(count):
             data, own, valid = datas[c], ends[c], valids[c]
             most = min(most, own.shape[0] - 1)
-            if data.shape[0] < size or most < 1 or 8 * valid.shape[0] < own.shape[0]:
+            if data.shape[0] < size or own.shape[0] < 2 or 8 * valid.shape[0] < own.shape[0]:
                 raise ValueError("too little room")
             columns[c].field, columns[c].at = wanted[c], 0
             columns[c].data, columns[c].ends, columns[c].valid = &data[0], &own[0], &valid[0]
             own[0] = 0
             memset(&valid[0], 0, valid.shape[0])
-        with nogil:
-            rows = split_rows(&text[0], &size, delimiter, fields, columns, count, most)
+        if size:
+            with nogil:
+                rows = split_rows(&text[0], &size, delimiter, fields, columns, count, most)
     finally:
         free(columns)
     return rows, size
