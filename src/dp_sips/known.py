@@ -2,11 +2,10 @@
 
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from dp_sips.counts import Counts
-from dp_sips.engines.block_sets import NO_BLOCKS
+from dp_sips.engines.block_sets import NO_BLOCKS, first_rows
 from dp_sips.engines.encoding import table_blocks
 from dp_sips.errors import InputError, UsageError
 from dp_sips.privacy.arrays import Blocks
@@ -15,6 +14,7 @@ from dp_sips.selection import Selection
 from dp_sips.sorting import sorted_items
 from dp_sips.sources import Source
 from dp_sips.sources.finding import find_files
+from dp_sips.sources.flat import as_arrow
 from dp_sips.sources.keys import read_keys
 
 
@@ -36,8 +36,8 @@ def known_items(name: str, items: Any, source: Source, key: Key) -> pa.Table:
         raise InputError(
             f'{name} have nulls, and the data has none: leave them out, or nulls="group"'
         )
-    _, first = np.unique(table_blocks(table, key), axis=0, return_index=True)
-    return sorted_items(table.take(pa.array(first)), source.item_schema)
+    first = first_rows(table_blocks(table, key))
+    return sorted_items(table.take(as_arrow(first)), source.item_schema)
 
 
 def _check_path(name: str, held: Any) -> None:

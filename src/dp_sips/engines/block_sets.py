@@ -47,6 +47,15 @@ class BlockSet:
         return found
 
 
+def first_rows(blocks: Blocks) -> Integers:
+    """Return the rows in which each block stands first, in the order of the blocks."""
+    order = np.lexsort(blocks.T)  # several times as fast as np.unique is with rows
+    ordered = blocks[order]
+    new = np.ones(len(blocks), dtype=np.bool_)
+    new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    return order[new]
+
+
 def hash_blocks(blocks: Blocks) -> Words:
     """Return a 64-bit hash of each block, not a cryptographic one."""
     return mix(blocks[:, 0] ^ mix(blocks[:, 1]))

@@ -13,12 +13,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dp_sips.engines import encoding
-from dp_sips.engines.block_sets import BlockSet
+from dp_sips.engines.block_sets import BlockSet, first_rows
 from dp_sips.engines.memory.hashing import item_blocks
 from dp_sips.engines.spark.reading import PartitionReader, without_dictionary
 from dp_sips.engines.spark.wire import Labels, WorkerKey, payloads_of, shuffle_rows, to_ipc
 from dp_sips.privacy.arrays import Blocks, Integers
 from dp_sips.privacy.blocks import INTEGER, LONGEST, NULL
+from dp_sips.sources.flat import as_arrow
 
 _LAST_BYTE: Final = np.uint64(56)
 
@@ -63,16 +64,19 @@ class LookUpValues:
     labels: Labels
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Stream rows of `SHUFFLE_SCHEMA`, with each value once for each batch of the input."""
+        """Stream rows of `SHUFFLE_SCHEMA`, with each value once."""
+        wanted = np.ones(len(self.blocks), dtype=np.bool_)
         for batch in self.reader.read(batches):
             columns = batch.columns[1:]
             blocks = item_blocks(columns, self.key.long_items)
-            rows = np.flatnonzero(self.blocks.find(blocks) >= 0)
+            places = self.blocks.find(blocks)
+            rows = np.flatnonzero((places >= 0) & wanted[places])
             if len(rows):
-                yield self._payloads(columns, blocks, rows)
+                found, first = np.unique(places[rows], return_index=True)
+                wanted[found] = False
+                yield self._payloads(columns, blocks, rows[first])
 
     def _payloads(self, columns: list[pa.Array], blocks: Blocks, rows: Integers) -> pa.RecordBatch:
-        rows = rows[np.unique(blocks[rows], axis=0, return_index=True)[1]]
         buckets = self.labels[blocks[rows, 0] % np.uint64(len(self.labels))]
         present = np.unique(buckets)
         parts = [_blocks_and_values(columns, blocks, rows[buckets == one]) for one in present]
@@ -89,14 +93,11 @@ def _blocks_and_values(columns: list[pa.Array], blocks: Blocks, rows: Integers) 
 
 def drop_repeated_values(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Keep the first occurrence of each block in a bucket, and its value."""
-    seen: set[bytes] = set()
-    for payload in payloads_of(batches):
-        for part in pa.ipc.open_stream(payload):
-            blocks = np.stack([np.asarray(part.column(n)) for n in (0, 1)], axis=1)
-            rows = [n for n, block in enumerate(blocks) if block.tobytes() not in seen]
-            seen.update(blocks[n].tobytes() for n in rows)
-            if rows:
-                yield shuffle_rows([0], [to_ipc(part.take(pa.array(rows)))])
+    parts = [part for payload in payloads_of(batches) for part in pa.ipc.open_stream(payload)]
+    if parts:
+        blocks = np.stack([np.concatenate([part[n] for part in parts]) for n in (0, 1)], axis=1)
+        table = pa.Table.from_batches(parts).take(as_arrow(first_rows(blocks)))
+        yield shuffle_rows([0], [to_ipc(table.combine_chunks().to_batches()[0])])
 
 
 def read_values(payloads: Iterable[pa.RecordBatch], schema: pa.Schema) -> list[pa.Array]:
