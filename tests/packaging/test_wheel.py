@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-MEMORY = "active folds kernels ordering reducing scattering settling tables texts"
+MEMORY = "active folds kernels ordering reducing repeats scattering settling tables texts"
 LOOPS = {
     *(f"engines/memory/{name}" for name in MEMORY.split()),
     "mechanisms/adding",

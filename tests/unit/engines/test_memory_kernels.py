@@ -48,42 +48,6 @@ class TestRuns:
         assert kernels.runs(np.empty((0, 1), dtype=np.uint64), starts) == 0
 
 
-class TestKeepNew:
-    @given(run_lists)
-    def test_drops_what_the_last_user_of_an_item_repeats(
-        self, runs: list[tuple[int, list[int]]]
-    ) -> None:
-        users = u32([user for user, _ in runs])
-        starts = u32(np.cumsum([0, *(len(items) for _, items in runs)]))
-        items = u32([*chain(*(items for _, items in runs))])
-        last, kept = u32([0] * 10), u32([0] * (len(items) + 1))
-        lengths = u32([0] * len(runs))
-        count = kernels.keep_new(users, starts, items, last, kept, lengths)
-
-        last_user: dict[int, int] = {}
-        expected: list[int] = []
-        expected_lengths = []
-        for user, held in runs:
-            before = len(expected)
-            for item in held:
-                if last_user.get(item) != user:
-                    expected.append(item)
-                last_user[item] = user
-            expected_lengths.append(len(expected) - before)
-        assert kept[:count].tolist() == expected
-        assert lengths.tolist() == expected_lengths
-
-    @given(st.lists(st.lists(small, min_size=1), min_size=1))
-    def test_leaves_no_repeat_where_rows_are_together(self, sets: list[list[int]]) -> None:
-        items, ends = laid_out(sets)
-        kept, lengths = u32([0] * (len(items) + 1)), u32([0] * len(sets))
-        count = kernels.keep_new(
-            u32(range(len(sets))), u32([0, *ends]), items, u32([0] * 10), kept, lengths
-        )
-        parts = np.split(kept[:count], np.cumsum(lengths)[:-1])
-        assert [part.tolist() for part in parts] == [list(dict.fromkeys(own)) for own in sets]
-
-
 class TestRising:
     @given(st.lists(small, min_size=1))
     def test_sees_a_user_come_back(self, users: list[int]) -> None:

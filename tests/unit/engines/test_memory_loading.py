@@ -207,8 +207,10 @@ class TestPairs:
             )
             layout = kind(users, two)
             for batch in batches:
-                numbers = items.number([pa.array([item for _, item in batch])])
-                layout.add(_Numbered(pa.array([user for user, _ in batch]), numbers, items))
+                columns = map(pa.array, zip(*batch, strict=True))
+                rows = pa.record_batch(list(columns), names=["user", "item"])
+                runs = loading._in_runs(rows, distinct=kind is loading._Repeats)
+                layout.add(_Numbered(runs, items.number(runs.items), items))
                 for user, item in batch:
                     expected.setdefault(user, Counter())[item] += 1
             sets = layout.sets()

@@ -124,7 +124,9 @@ def keep_counted(
 ):
     """Copy new pairs to `kept` from `at` on, and count how often each occurs; return the new `at`.
 
-    As `kernels.keep_new`; `places[item]` is where the pair of the item and its last user is.
+    Row r belongs to users[j] where starts[j] ≤ r < starts[j + 1], and each user's rows are together;
+    lengths[j] is set to how many pairs of that run are new. `last[item]` is one more than the item's
+    last user, and `places[item]` is where the pair of both is.
     """
     cdef Py_ssize_t i, j
     cdef uint32_t item, user

@@ -4,14 +4,6 @@ from numpy import uint8, uint32, uint64
 from numpy.typing import NDArray
 
 def runs(values: NDArray[Any], starts: NDArray[uint32]) -> int: ...
-def keep_new(
-    users: NDArray[uint32],
-    starts: NDArray[uint32],
-    items: NDArray[uint32],
-    last: NDArray[uint32],
-    kept: NDArray[uint32],
-    lengths: NDArray[uint32],
-) -> int: ...
 def rising(users: NDArray[uint32], latest: int) -> bool: ...
 def add_sizes(users: NDArray[uint32], lengths: NDArray[uint32], sizes: NDArray[uint64]) -> None: ...
 def regroup(

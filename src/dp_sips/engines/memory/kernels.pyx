@@ -36,34 +36,6 @@ def runs(const Word[:, ::1] values, uint32_t[::1] starts):
     return found
 
 
-def keep_new(
-    const uint32_t[::1] users, const uint32_t[::1] starts, const uint32_t[::1] items,
-    uint32_t[::1] last, uint32_t[::1] kept, uint32_t[::1] lengths,
-):
-    """Copy to `kept` the items of the rows that are no repeats; return how many there are.
-
-    Row r belongs to users[j] where starts[j] ≤ r < starts[j + 1]; lengths[j] is set to the number
-    of rows kept of that run. `last[item]` is one more than the item's last user: a row that finds
-    its own user there is a repeat for sure, and where each user's rows are contiguous, there are
-    no others.
-    """
-    cdef Py_ssize_t i, j, rows = items.shape[0], count = users.shape[0]
-    cdef uint32_t item, user, at = 0, before
-    with nogil:
-        for j in range(count):
-            before = at
-            user = users[j] + 1
-            for i in range(starts[j], starts[j + 1]):
-                if i + AHEAD < rows:
-                    DP_PREFETCH(&last[items[i + AHEAD]])
-                item = items[i]
-                kept[at] = item
-                at += last[item] != user
-                last[item] = user
-            lengths[j] = at - before
-    return at
-
-
 def rising(const uint32_t[::1] users, uint32_t latest):
     """Return whether no user is below the one before; before the first comes `latest`."""
     cdef Py_ssize_t j

@@ -8,7 +8,7 @@ or six until they are in order.
 import itertools
 import queue
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dp_sips.engines import encoding
 from dp_sips.engines.memory import folds, kernels
 from dp_sips.engines.memory.allocator import give_memory_back
 from dp_sips.engines.memory.disk import Arrays, Disk, InMemory
@@ -25,20 +26,22 @@ from dp_sips.engines.memory.merging import Merging
 from dp_sips.engines.memory.numbering import (
     Column,
     GrowingColumn,
-    IntegerColumn,
     Numbered,
     Numbers,
     Workers,
     check_numbers,
     integer_rows,
 )
+from dp_sips.engines.memory.repeats import Together, drop_recent
 from dp_sips.engines.memory.runs import Run, buckets_for, write_run
 from dp_sips.engines.memory.scattering import Scattered
 from dp_sips.engines.memory.sets import UserSets, begins_of, close_gaps
 from dp_sips.engines.memory.spilling import Spill
+from dp_sips.privacy.arrays import Words
 from dp_sips.progress import Progress
 from dp_sips.room import check_room
 from dp_sips.sources import Source
+from dp_sips.sources.flat import as_arrow
 
 T = TypeVar("T")
 
@@ -46,6 +49,8 @@ _USER_BYTES, _ITEM_BYTES = 16, 18
 """What a round needs of each user (size and end) and item (a histogram, evidence, two flags)."""
 _WORKING_SPACE = 1 << 27
 """Bytes for batches on their way, and for what libraries set aside."""
+_LONG = 4
+"""Rows of a user, on average, among which it pays to look for repeats before they are numbered."""
 _NONE: Numbers = np.empty(0, dtype=np.uint32)
 
 
@@ -68,10 +73,23 @@ class Loaded(NamedTuple):
 
 
 @dataclass(frozen=True)
+class _Runs:
+    """A batch in runs of rows: row r belongs to users[j] where starts[j] ≤ r < starts[j + 1].
+
+    Of the rows that were `read`, some repeats may be left out.
+    """
+
+    users: pa.Array
+    starts: Numbers | None  # none where it takes the users' numbers to tell
+    items: Sequence[pa.Array]
+    read: int
+
+
+@dataclass(frozen=True)
 class _Numbered:
     """A batch whose items are numbers of a column already."""
 
-    users: pa.Array
+    runs: _Runs
     items: Numbers
     column: GrowingColumn
 
@@ -94,7 +112,9 @@ def load_sets(
     with progress.bar("reading, encoding", rows) as bar:
         try:
             pieces = (piece for batch in source.batches() for piece in spill.pieces(batch))
-            batches = _numbered(ahead(pieces, stopped), columns.items, full)
+            distinct = not repeats and source.nulls != "group"  # where nulls are items, blocks are
+            found = (_in_runs(piece, distinct=distinct) for piece in pieces)
+            batches = _numbered(ahead(found, stopped), columns.items, full)
             for batch in ahead(batches, stopped):
                 if layout.items not in (None, batch.column):
                     runs.append(layout.run(columns, rows, spill.disk))
@@ -105,7 +125,7 @@ def load_sets(
                 if not layout.is_full and spill.is_due(layout.held(), layout.needed()):
                     layout.is_full = True
                     full.set()
-                bar(len(batch.items))
+                bar(batch.runs.read)
         finally:
             stopped.set()
     if not runs and not layout.is_full:
@@ -161,31 +181,41 @@ class _Results:
         return None
 
 
+def _in_runs(batch: pa.RecordBatch, *, distinct: bool) -> _Runs:
+    """Find the runs of a batch and, if items are to be `distinct`, drop most repeats of long ones.
+
+    Most files have a user's rows together: one look-up for each run is enough. Here, only integers
+    are compared.
+    """
+    column, *items = batch.columns
+    if not encoding.is_integer_like(column.type):
+        return _Runs(column, None, items, len(batch))
+    rows = integer_rows(column)
+    starts = _run_starts(rows)
+    users = _integers(rows[starts[:-1]])
+    single = len(items) == 1 and encoding.is_integer_like(items[0].type)
+    if distinct and single and _LONG * len(users) <= len(batch):
+        values, kept = integer_rows(items[0]), np.empty((len(batch), 1), dtype=np.uint64)
+        kept = kept[: drop_recent(values, starts, kept)]
+        items = [_integers(kept)]
+    return _Runs(users, starts, items, len(batch))
+
+
+def _integers(rows: Words) -> pa.Array:
+    return as_arrow(rows.view(np.int64))
+
+
 def _numbered(
-    batches: Iterable[pa.RecordBatch],
-    new_column: Callable[[], GrowingColumn],
-    full: threading.Event,
+    batches: Iterable[_Runs], new_column: Callable[[], GrowingColumn], full: threading.Event
 ) -> Iterator[_Numbered]:
     """Number the items of batches; where memory is full, with a new column from there on."""
     items = new_column()
-    for batch in batches:
+    for runs in batches:
         if full.is_set():
             full.clear()
             items = new_column()
         check_numbers(items.size())
-        yield _Numbered(batch.column(0), items.number(batch.columns[1:]), items)
-
-
-def _user_runs(users: GrowingColumn, column: pa.Array) -> tuple[Numbers, Numbers]:
-    """Return the user of each run of equal users, and where each run starts, and the end."""
-    if isinstance(users, IntegerColumn):
-        # Most files have a user's rows together: one look-up for each run is enough.
-        rows = integer_rows(column)
-        starts = _run_starts(rows)
-        return users.number_rows(rows[starts[:-1]]), starts
-    numbers = users.number([column])
-    starts = _run_starts(numbers.reshape(-1, 1))
-    return numbers[starts[:-1]], starts
+        yield _Numbered(runs, items.number(runs.items), items)
 
 
 def _run_starts(rows: NDArray[Any]) -> Numbers:
@@ -208,6 +238,7 @@ class _Repeats:
         self._workers = workers
         self._pairs, self._sizes = Growing(np.uint32), Growing(np.uint64)
         self._last = Growing(np.uint32)
+        self._together = Together()
         self._count = 0
         self._user_count = 1
         self._scattered: Scattered | None = None
@@ -216,7 +247,10 @@ class _Repeats:
     def add(self, batch: _Numbered) -> None:
         self.items = batch.column
         check_numbers(self._users.size())
-        users, starts = _user_runs(self._users, batch.users)
+        users, starts = self._users.number([batch.runs.users]), batch.runs.starts
+        if starts is None:
+            starts = _run_starts(users.reshape(-1, 1))
+            users = users[starts[:-1]]
         # Users are numbered as they first appear: where rows are together, numbers never fall.
         if not (self._scattered or kernels.rising(users, self._user_count - 1)):
             self._scattered = Scattered()
@@ -233,7 +267,8 @@ class _Repeats:
         pairs = self._pair_bytes() * self._count
         scattered = self._scattered.held() if self._scattered else 0
         columns = self._users.held() + (self.items.held() if self.items else 0)
-        return columns + pairs + scattered + 8 * self._users.size() + 4 * self._item_count()
+        of_items = self._item_bytes() * self._item_count()
+        return columns + pairs + scattered + 8 * self._users.size() + of_items
 
     def needed(self) -> int:
         """Return how many more it takes, at the least, to lay out what was read and run rounds."""
@@ -308,14 +343,17 @@ class _Repeats:
 
     def _keep(self, users: Numbers, starts: Numbers, items: Numbers, distinct: int) -> Numbers:
         """Append the new pairs of these runs; return how many there are of each run."""
+        del distinct
         lengths = np.empty(len(users), dtype=np.uint32)
-        pairs = self._pairs.upto(self._count + len(items))[self._count :]
-        last = self._last_users(distinct)
-        self._count += kernels.keep_new(users, starts, items, last, pairs, lengths)
+        pairs = self._pairs.upto(self._count + len(items))
+        self._count = self._together.keep(users, starts, items, pairs, self._count, lengths)
         return lengths
 
     def _pair_bytes(self) -> int:
         return 4
+
+    def _item_bytes(self) -> int:
+        return 4 if self._scattered else 0
 
     def _times(self) -> Numbers:
         """Return how often each pair kept so far occurred, where that is known."""
@@ -350,6 +388,9 @@ class _Counts(_Repeats):
 
     def _pair_bytes(self) -> int:
         return 8
+
+    def _item_bytes(self) -> int:
+        return 0 if self._scattered else 12
 
     def _times(self) -> Numbers:
         times: Numbers = self._counts.upto(0)[: self._count]

@@ -170,9 +170,6 @@ class IntegerColumn:
     def number(self, arrays: Sequence[pa.Array]) -> Numbers:
         return self._table.number(integer_rows(arrays[0]))[0]
 
-    def number_rows(self, rows: Words) -> Numbers:
-        return self._table.number(rows)[0]
-
     def blocks(self, numbers: slice | NDArray[Any]) -> Blocks:
         return integer_blocks(self._table.words(numbers)[:, 0])
 

@@ -1,0 +1,112 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Repeats of users whose rows are together, dropped as they come, with tables that fit the cache."""
+
+from libc.stdint cimport uint32_t, uint64_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memset
+
+from dp_sips.engines.memory.mixing cimport SPREAD
+
+cdef enum:
+    RECENT_BITS = 10  # as many bits of a hash tell where an item is remembered
+    LEAST_BITS = 4  # of a place in the table of one user's items
+
+
+def drop_recent(const uint64_t[:, ::1] items, uint32_t[::1] starts, uint64_t[:, ::1] kept):
+    """Copy to `kept` the items of runs without most of those that repeat one; return how many.
+
+    Run j is from starts[j] to starts[j + 1], and `starts` follow. What is left out is a repeat for
+    sure; where two items of a run are remembered in the same place, some stay.
+    """
+    cdef Py_ssize_t i = 0, j, end
+    cdef uint32_t at = 0, place
+    cdef uint64_t item
+    cdef uint64_t recent[1 << RECENT_BITS]
+    cdef uint32_t run_of[1 << RECENT_BITS]  # one more than the run of the item that is there
+    memset(run_of, 0, sizeof(run_of))
+    with nogil:
+        for j in range(1, starts.shape[0]):
+            end = starts[j]
+            while i < end:
+                item = items[i, 0]
+                place = <uint32_t>(item * SPREAD >> (64 - RECENT_BITS))
+                kept[at, 0] = item
+                at += recent[place] != item or run_of[place] != j
+                recent[place] = item
+                run_of[place] = <uint32_t>j
+                i += 1
+            starts[j] = at
+    return at
+
+
+cdef class Together:
+    """The items of the user that came last, batch after batch, while each user's rows are together.
+
+    A slot holds an item plus one. At most half of the slots are in use.
+    """
+
+    cdef uint32_t *slots
+    cdef uint64_t room  # slots that there are
+    cdef uint32_t bits  # 2^bits of them are in use
+    cdef uint32_t user, held
+
+    def __init__(self):
+        self.slots, self.room, self.bits, self.user, self.held = NULL, 0, 0, 0, 0
+
+    def __dealloc__(self):
+        free(self.slots)
+
+    def keep(
+        self, const uint32_t[::1] users, const uint32_t[::1] starts, const uint32_t[::1] items,
+        uint32_t[::1] pairs, uint64_t at, uint32_t[::1] lengths,
+    ):
+        """Write the items of rows that are no repeats from pairs[at] on; return where they end.
+
+        Row r belongs to users[j] where starts[j] ≤ r < starts[j + 1]; lengths[j] is set to how many
+        items are kept of that run. A user's items go on where those of its last run ended.
+        """
+        cdef Py_ssize_t i, j
+        cdef uint64_t before, place, mask
+        cdef uint32_t item, shift
+        with nogil:
+            for j in range(users.shape[0]):
+                if users[j] != self.user:
+                    self.user, self.held, self.bits = users[j], 0, 0
+                if not self.make_room(starts[j + 1] - starts[j], &pairs[0] + at):
+                    with gil:
+                        raise MemoryError
+                before, mask, shift = at, (<uint64_t>1 << self.bits) - 1, 64 - self.bits
+                for i in range(starts[j], starts[j + 1]):
+                    item = items[i]
+                    place = item * SPREAD >> shift
+                    while self.slots[place] and self.slots[place] != item + 1:
+                        place = (place + 1) & mask
+                    pairs[at] = item
+                    at += self.slots[place] == 0
+                    self.slots[place] = item + 1
+                lengths[j] = <uint32_t>(at - before)
+                self.held += lengths[j]
+        return at
+
+    cdef bint make_room(self, uint64_t more, const uint32_t *end) noexcept nogil:
+        """Have slots for so many more items; those that are held stand before `end`."""
+        cdef uint32_t bits = max(self.bits, <uint32_t>LEAST_BITS)
+        cdef uint64_t place, n
+        cdef uint32_t *slots
+        while <uint64_t>1 << bits < 2 * (self.held + more):
+            bits += 1
+        if bits == self.bits:
+            return True
+        if self.room < <uint64_t>1 << bits:
+            slots = <uint32_t *>realloc(self.slots, sizeof(uint32_t) << bits)
+            if slots == NULL:
+                return False
+            self.slots, self.room = slots, <uint64_t>1 << bits
+        memset(self.slots, 0, sizeof(uint32_t) << bits)
+        for n in range(1, self.held + <uint64_t>1):
+            place = (end - n)[0] * SPREAD >> (64 - bits)
+            while self.slots[place]:
+                place = (place + 1) & ((<uint64_t>1 << bits) - 1)
+            self.slots[place] = (end - n)[0] + 1
+        self.bits = bits
+        return True
