@@ -199,7 +199,7 @@ def _said(file: DataFile, dialect: Dialect, header: Sequence[str], message: str)
     fields = _FIELDS.search(message)
     expected, got = fields.groups() if fields else (len(header), "more or fewer")
     return (
-        f"{file} cannot be read: a row has {got} fields, and the "
+        f"{file} cannot be read: a row has {got} field{'' if got == '1' else 's'}, and the "
         f"{'header' if dialect.header else 'first row'} {expected}; is the delimiter "
         f"{mark.get(separator, repr(separator))}?"
     )

@@ -126,7 +126,7 @@ def test_a_blank_line_is_not_a_header_without_a_name() -> None:
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        (b"x", "a row has 1 fields, and the header 2"),
+        (b"x", "a row has 1 field, and the header 2"),
         (b"x,y,z", "a row has 3 fields, and the header 2"),
         (b'1,"open', "ends inside of quotes"),
         (b"x,\xff", "is not UTF-8"),
