@@ -112,7 +112,8 @@ def load_sets(
     with progress.bar("reading, encoding", rows) as bar:
         try:
             pieces = (piece for batch in source.batches() for piece in spill.pieces(batch))
-            distinct = not repeats and source.nulls != "group"  # where nulls are items, blocks are
+            # Where nulls are items, integers are kept as values, each in its own type.
+            distinct = not repeats and source.nulls != "group"
             found = (_in_runs(piece, distinct=distinct) for piece in pieces)
             batches = _numbered(ahead(found, stopped), columns.items, full)
             for batch in ahead(batches, stopped):
@@ -256,10 +257,10 @@ class _Repeats:
             self._scattered = Scattered()
         self._user_count = max(self._user_count, int(users.max()) + 1)
         if self._scattered:
-            last = self._last_users(batch.column.size())
+            last = self._last_users()
             self._scattered.add(users, starts, batch.items, last, self._user_count)
         else:
-            lengths = self._keep(users, starts, batch.items, batch.column.size())
+            lengths = self._keep(users, starts, batch.items)
             kernels.add_sizes(users, lengths, self._sizes.touched_upto(self._user_count))
 
     def held(self) -> int:
@@ -336,14 +337,13 @@ class _Repeats:
         left = close_gaps([items, counts], ends, shares, begins, stops)
         return UserSets(items[:left], ends, counts[:left])
 
-    def _last_users(self, distinct_items: int) -> Numbers:
+    def _last_users(self) -> Numbers:
         """Return one more than the last user of each item so far."""
-        last: Numbers = self._last.touched_upto(distinct_items)
+        last: Numbers = self._last.touched_upto(self._item_count())
         return last
 
-    def _keep(self, users: Numbers, starts: Numbers, items: Numbers, distinct: int) -> Numbers:
+    def _keep(self, users: Numbers, starts: Numbers, items: Numbers) -> Numbers:
         """Append the new pairs of these runs; return how many there are of each run."""
-        del distinct
         lengths = np.empty(len(users), dtype=np.uint32)
         pairs = self._pairs.upto(self._count + len(items))
         self._count = self._together.keep(users, starts, items, pairs, self._count, lengths)
@@ -372,13 +372,12 @@ class _Counts(_Repeats):
         super().__init__(users, workers)
         self._counts, self._places = Growing(np.uint32), Growing(np.uint64)
 
-    def _last_users(self, distinct_items: int) -> Numbers:
-        del distinct_items
+    def _last_users(self) -> Numbers:
         return _NONE  # scattered repeats stay until they can be counted
 
-    def _keep(self, users: Numbers, starts: Numbers, items: Numbers, distinct: int) -> Numbers:
+    def _keep(self, users: Numbers, starts: Numbers, items: Numbers) -> Numbers:
         lengths = np.empty(len(users), dtype=np.uint32)
-        most = self._count + len(items)
+        most, distinct = self._count + len(items), self._item_count()
         last, places = self._last.touched_upto(distinct), self._places.upto(distinct)
         pairs, counts = self._pairs.upto(most), self._counts.upto(most)
         self._count = folds.keep_counted(
@@ -390,7 +389,7 @@ class _Counts(_Repeats):
         return 8
 
     def _item_bytes(self) -> int:
-        return 0 if self._scattered else 12
+        return 12
 
     def _times(self) -> Numbers:
         times: Numbers = self._counts.upto(0)[: self._count]

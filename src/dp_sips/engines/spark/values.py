@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dp_sips.engines import encoding
-from dp_sips.engines.block_sets import BlockSet, first_rows
+from dp_sips.engines.block_sets import NO_BLOCKS, BlockSet
 from dp_sips.engines.memory.hashing import item_blocks
 from dp_sips.engines.spark.reading import PartitionReader, without_dictionary
 from dp_sips.engines.spark.wire import Labels, WorkerKey, payloads_of, shuffle_rows, to_ipc
@@ -92,12 +92,15 @@ def _blocks_and_values(columns: list[pa.Array], blocks: Blocks, rows: Integers) 
 
 
 def drop_repeated_values(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Keep the first occurrence of each block in a bucket, and its value."""
-    parts = [part for payload in payloads_of(batches) for part in pa.ipc.open_stream(payload)]
-    if parts:
-        blocks = np.stack([np.concatenate([part[n] for part in parts]) for n in (0, 1)], axis=1)
-        table = pa.Table.from_batches(parts).take(as_arrow(first_rows(blocks)))
-        yield shuffle_rows([0], [to_ipc(table.combine_chunks().to_batches()[0])])
+    """Keep the first occurrence of each block in a bucket, and its value; a part has none twice."""
+    seen = BlockSet.of(NO_BLOCKS)
+    for payload in payloads_of(batches):
+        for part in pa.ipc.open_stream(payload):
+            blocks = np.stack([np.asarray(part.column(n)) for n in (0, 1)], axis=1)
+            rows = np.flatnonzero(seen.find(blocks) < 0)
+            if len(rows):
+                seen = BlockSet.of(np.concatenate((seen.blocks, blocks[rows])))
+                yield shuffle_rows([0], [to_ipc(part.take(as_arrow(rows)))])
 
 
 def read_values(payloads: Iterable[pa.RecordBatch], schema: pa.Schema) -> list[pa.Array]:
