@@ -169,6 +169,17 @@ def test_null_items_as_a_group(kind: str, engine: Any, reference: Any) -> None:
     assert len(assert_agree(engine, reference, data, nulls="group"))
 
 
+@pytest.mark.parametrize("nulls", ["group", "drop"])
+def test_null_integers_where_rows_are_together(nulls: str, engine: Any, reference: Any) -> None:
+    """A null is not 0, and repeats of both are dropped before they are numbered."""
+    items = [None, 0, 0, 1, None, 0, 2, 1]
+    users = np.repeat(np.arange(60), len(items))
+    data = pa.table({"u": users, "i": pa.array(items * 60, pa.int64())})
+    released = assert_agree(engine, reference, data, nulls=nulls)
+    expected = {0, 1, 2, None} if nulls == "group" else {0, 1, 2}
+    assert set(released["i"].to_pylist()) == expected
+
+
 def test_a_dictionary_whose_indices_are_used_up(engine: Any, reference: Any) -> None:
     """A null needs a number of its own, which the indices' type has no room for."""
     indices = pa.array([*range(128)] * 20 + [None] * 50, pa.int8())

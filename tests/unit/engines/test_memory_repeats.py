@@ -78,6 +78,7 @@ class TestTogether:
             rows = u32([*range(first, first + 6_000)])
             at = together.keep(u32([3]), u32([0, 6_000]), rows, pairs, at, lengths)
         assert at == 21_000
+        assert 4 * 2 * 21_000 <= together.held() <= 4 * 4 * 26_000
         assert np.unique(pairs[:at]).tolist() == [*range(21_000)]
         at = together.keep(u32([4]), u32([0, 3]), u32([5, 5, 6]), pairs, at, lengths)
         assert pairs[21_000:at].tolist() == [5, 6]

@@ -1,7 +1,8 @@
 """From batches to the layout in which rounds are fast: each user's distinct items side by side.
 
-Three stages run at the same time, each in a thread of its own: the source reads and decodes, items
-are numbered, and users are numbered and repeats dropped. Only numbers are kept: four bytes a pair,
+Three stages run at the same time, each in a thread of its own: the source reads and decodes, and a
+user's rows are found where they are together; items are numbered; users are numbered and repeats
+dropped. Only numbers are kept: four bytes a pair,
 or six until they are in order.
 """
 
@@ -76,11 +77,12 @@ class Loaded(NamedTuple):
 class _Runs:
     """A batch in runs of rows: row r belongs to users[j] where starts[j] ≤ r < starts[j + 1].
 
-    Of the rows that were `read`, some repeats may be left out.
+    Where it takes the users' numbers to tell runs, there are no `starts` yet, and a user a row. Of
+    the rows that were `read`, some repeats may be left out.
     """
 
     users: pa.Array
-    starts: Numbers | None  # none where it takes the users' numbers to tell
+    starts: Numbers | None
     items: Sequence[pa.Array]
     read: int
 
@@ -254,7 +256,7 @@ class _Repeats:
             users = users[starts[:-1]]
         # Users are numbered as they first appear: where rows are together, numbers never fall.
         if not (self._scattered or kernels.rising(users, self._user_count - 1)):
-            self._scattered = Scattered()
+            self._scattered, self._together = Scattered(), Together()
         self._user_count = max(self._user_count, int(users.max()) + 1)
         if self._scattered:
             last = self._last_users()
@@ -268,8 +270,8 @@ class _Repeats:
         pairs = self._pair_bytes() * self._count
         scattered = self._scattered.held() if self._scattered else 0
         columns = self._users.held() + (self.items.held() if self.items else 0)
-        of_items = self._item_bytes() * self._item_count()
-        return columns + pairs + scattered + 8 * self._users.size() + of_items
+        repeats = self._item_bytes() * self._item_count() + self._together.held()
+        return columns + pairs + scattered + 8 * self._users.size() + repeats
 
     def needed(self) -> int:
         """Return how many more it takes, at the least, to lay out what was read and run rounds."""
@@ -303,7 +305,7 @@ class _Repeats:
 
     def sets(self) -> UserSets:
         """Return the pairs by user."""
-        self._last = Growing(np.uint32)
+        self._last, self._together = Growing(np.uint32), Together()
         sizes = self._sizes.upto(self._user_count)[: self._user_count]
         if self._scattered:
             return self._gathered(self._scattered, sizes)

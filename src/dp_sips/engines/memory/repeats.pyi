@@ -4,6 +4,7 @@ from numpy.typing import NDArray
 def drop_recent(items: NDArray[uint64], starts: NDArray[uint32], kept: NDArray[uint64]) -> int: ...
 
 class Together:
+    def held(self) -> int: ...
     def keep(
         self,
         users: NDArray[uint32],

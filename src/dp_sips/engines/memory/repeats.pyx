@@ -1,8 +1,11 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Repeats of users whose rows are together, dropped as they come, with tables that fit the cache."""
+"""Repeats of users whose rows are together, dropped as they come, with a table of one user's items.
+
+It fits the cache, unless that user has very many.
+"""
 
 from libc.stdint cimport uint32_t, uint64_t
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from dp_sips.engines.memory.mixing cimport SPREAD
@@ -31,7 +34,7 @@ def drop_recent(const uint64_t[:, ::1] items, uint32_t[::1] starts, uint64_t[:, 
                 item = items[i, 0]
                 place = <uint32_t>(item * SPREAD >> (64 - RECENT_BITS))
                 kept[at, 0] = item
-                at += recent[place] != item or run_of[place] != j
+                at += run_of[place] != j or recent[place] != item
                 recent[place] = item
                 run_of[place] = <uint32_t>j
                 i += 1
@@ -42,19 +45,22 @@ def drop_recent(const uint64_t[:, ::1] items, uint32_t[::1] starts, uint64_t[:, 
 cdef class Together:
     """The items of the user that came last, batch after batch, while each user's rows are together.
 
-    A slot holds an item plus one. At most half of the slots are in use.
+    A slot holds an item plus one, or 0. At most half of 2^bits slots are filled.
     """
 
     cdef uint32_t *slots
-    cdef uint64_t room  # slots that there are
-    cdef uint32_t bits  # 2^bits of them are in use
-    cdef uint32_t user, held
+    cdef uint64_t room  # for as many slots there is memory, from larger users before
+    cdef uint32_t user, count, bits
 
     def __init__(self):
-        self.slots, self.room, self.bits, self.user, self.held = NULL, 0, 0, 0, 0
+        self.slots, self.room, self.user, self.count, self.bits = NULL, 0, 0, 0, 0
 
     def __dealloc__(self):
         free(self.slots)
+
+    def held(self):
+        """Return the bytes that the slots take."""
+        return self.room * sizeof(uint32_t)
 
     def keep(
         self, const uint32_t[::1] users, const uint32_t[::1] starts, const uint32_t[::1] items,
@@ -71,7 +77,7 @@ cdef class Together:
         with nogil:
             for j in range(users.shape[0]):
                 if users[j] != self.user:
-                    self.user, self.held, self.bits = users[j], 0, 0
+                    self.user, self.count, self.bits = users[j], 0, 0
                 if not self.make_room(starts[j + 1] - starts[j], &pairs[0] + at):
                     with gil:
                         raise MemoryError
@@ -85,25 +91,25 @@ cdef class Together:
                     at += self.slots[place] == 0
                     self.slots[place] = item + 1
                 lengths[j] = <uint32_t>(at - before)
-                self.held += lengths[j]
+                self.count += lengths[j]
         return at
 
     cdef bint make_room(self, uint64_t more, const uint32_t *end) noexcept nogil:
-        """Have slots for so many more items; those that are held stand before `end`."""
+        """Have slots for so many more items; those that there are stand before `end`, in pairs."""
         cdef uint32_t bits = max(self.bits, <uint32_t>LEAST_BITS)
         cdef uint64_t place, n
-        cdef uint32_t *slots
-        while <uint64_t>1 << bits < 2 * (self.held + more):
+        while <uint64_t>1 << bits < 2 * (self.count + more):
             bits += 1
         if bits == self.bits:
             return True
         if self.room < <uint64_t>1 << bits:
-            slots = <uint32_t *>realloc(self.slots, sizeof(uint32_t) << bits)
-            if slots == NULL:
+            free(self.slots)
+            self.slots = <uint32_t *>malloc(sizeof(uint32_t) << bits)
+            self.room = <uint64_t>1 << bits if self.slots != NULL else 0
+            if self.slots == NULL:
                 return False
-            self.slots, self.room = slots, <uint64_t>1 << bits
         memset(self.slots, 0, sizeof(uint32_t) << bits)
-        for n in range(1, self.held + <uint64_t>1):
+        for n in range(1, self.count + <uint64_t>1):
             place = (end - n)[0] * SPREAD >> (64 - bits)
             while self.slots[place]:
                 place = (place + 1) & ((<uint64_t>1 << bits) - 1)

@@ -13,13 +13,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dp_sips.engines import encoding
-from dp_sips.engines.block_sets import NO_BLOCKS, BlockSet
+from dp_sips.engines.block_sets import BlockSet
 from dp_sips.engines.memory.hashing import item_blocks
 from dp_sips.engines.spark.reading import PartitionReader, without_dictionary
 from dp_sips.engines.spark.wire import Labels, WorkerKey, payloads_of, shuffle_rows, to_ipc
 from dp_sips.privacy.arrays import Blocks, Integers
 from dp_sips.privacy.blocks import INTEGER, LONGEST, NULL
-from dp_sips.sources.flat import as_arrow
 
 _LAST_BYTE: Final = np.uint64(56)
 
@@ -64,13 +63,14 @@ class LookUpValues:
     labels: Labels
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Stream rows of `SHUFFLE_SCHEMA`, with each value once."""
+        """Stream rows of `SHUFFLE_SCHEMA`, with each value once a partition."""
         wanted = np.ones(len(self.blocks), dtype=np.bool_)
         for batch in self.reader.read(batches):
             columns = batch.columns[1:]
             blocks = item_blocks(columns, self.key.long_items)
             places = self.blocks.find(blocks)
-            rows = np.flatnonzero((places >= 0) & wanted[places])
+            rows = np.flatnonzero(places >= 0)
+            rows = rows[wanted[places[rows]]]
             if len(rows):
                 found, first = np.unique(places[rows], return_index=True)
                 wanted[found] = False
@@ -93,14 +93,15 @@ def _blocks_and_values(columns: list[pa.Array], blocks: Blocks, rows: Integers) 
 
 def drop_repeated_values(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Keep the first occurrence of each block in a bucket, and its value; a part has none twice."""
-    seen = BlockSet.of(NO_BLOCKS)
+    seen: set[bytes] = set()
     for payload in payloads_of(batches):
         for part in pa.ipc.open_stream(payload):
             blocks = np.stack([np.asarray(part.column(n)) for n in (0, 1)], axis=1)
-            rows = np.flatnonzero(seen.find(blocks) < 0)
-            if len(rows):
-                seen = BlockSet.of(np.concatenate((seen.blocks, blocks[rows])))
-                yield shuffle_rows([0], [to_ipc(part.take(as_arrow(rows)))])
+            keys = blocks.view("V16")[:, 0].tolist()
+            rows = [n for n, key in enumerate(keys) if key not in seen]
+            seen.update(keys)
+            if rows:
+                yield shuffle_rows([0], [to_ipc(part.take(pa.array(rows)))])
 
 
 def read_values(payloads: Iterable[pa.RecordBatch], schema: pa.Schema) -> list[pa.Array]:
