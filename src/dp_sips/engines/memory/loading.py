@@ -2,8 +2,7 @@
 
 Three stages run at the same time, each in a thread of its own: the source reads and decodes, and a
 user's rows are found where they are together; items are numbered; users are numbered and repeats
-dropped. Only numbers are kept: four bytes a pair,
-or six until they are in order.
+dropped. Only numbers are kept: four bytes a pair, or six until they are in order.
 """
 
 import itertools
@@ -114,7 +113,7 @@ def load_sets(
     with progress.bar("reading, encoding", rows) as bar:
         try:
             pieces = (piece for batch in source.batches() for piece in spill.pieces(batch))
-            # Where nulls are items, integers are kept as values, each in its own type.
+            # Where nulls are items, they must not become 0, as they do among words.
             distinct = not repeats and source.nulls != "group"
             found = (_in_runs(piece, distinct=distinct) for piece in pieces)
             batches = _numbered(ahead(found, stopped), columns.items, full)

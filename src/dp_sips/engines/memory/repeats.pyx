@@ -11,7 +11,7 @@ from libc.string cimport memset
 from dp_sips.engines.memory.mixing cimport SPREAD
 
 cdef enum:
-    RECENT_BITS = 10  # as many bits of a hash tell where an item is remembered
+    RECENT_BITS = 10  # bits of a hash that say where an item is remembered
     LEAST_BITS = 4  # of a place in the table of one user's items
 
 
@@ -49,7 +49,7 @@ cdef class Together:
     """
 
     cdef uint32_t *slots
-    cdef uint64_t room  # for as many slots there is memory, from larger users before
+    cdef uint64_t room  # slots that there is memory for: larger users may have come before
     cdef uint32_t user, count, bits
 
     def __init__(self):
