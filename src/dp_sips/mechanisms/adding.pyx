@@ -12,20 +12,21 @@ def add_round(
 
     A claim is the sum of the steps whose edges the total reaches. Weights are below 2⁶³.
     """
-    cdef Py_ssize_t i, j
-    cdef double sum_
-    cdef uint8_t claim
+    cdef Py_ssize_t i
+    cdef double sum_, first, second, third, fourth
+    cdef uint8_t claim, one, two, three, four
     if not weights.shape[0] == evidence.shape[0] == total.shape[0] == claims.shape[0]:
         raise ValueError("weights, evidence, noise and claims must have the same length")
-    if edges.shape[0] != steps.shape[0]:
-        raise ValueError("edges and steps must have the same length")
+    if not edges.shape[0] == steps.shape[0] == 4:
+        raise ValueError("there must be four edges and four steps")
+    first, second, third, fourth = edges[0], edges[1], edges[2], edges[3]
+    one, two, three, four = steps[0], steps[1], steps[2], steps[3]
     with nogil:
         for i in range(weights.shape[0]):
             sum_ = total[i] + <double><int64_t>weights[i]
             sum_ = sum_ * factor
             sum_ = sum_ + evidence[i]
             total[i] = sum_
-            claim = 0
-            for j in range(edges.shape[0]):
-                claim += steps[j] * <uint8_t>(sum_ >= edges[j])
+            claim = one * <uint8_t>(sum_ >= first) + two * <uint8_t>(sum_ >= second)
+            claim += three * <uint8_t>(sum_ >= third) + four * <uint8_t>(sum_ >= fourth)
             claims[i] = claim

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from dp_sips import InputError, MemoryEngine, UsageError, select_partitions
 from dp_sips.engines.memory import loading
 from dp_sips.engines.memory.loading import _Numbered, ahead
-from dp_sips.engines.memory.numbering import Workers, new_column
+from dp_sips.engines.memory.numbering import Workers, new_column, new_user_column
 from dp_sips.engines.memory.sets import cuts
 from dp_sips.privacy.noise import Key, Purpose
 
@@ -195,22 +195,19 @@ class TestPairs:
         expected: dict[int, Counter[int]] = {}
         with ThreadPoolExecutor(2) as pool:
             key, two = Key.for_tests(1), Workers(pool, 2)
-            items, users = (
-                new_column(
-                    [pa.int64()],
-                    nullable=False,
-                    seed=7,
-                    workers=workers,
-                    scrambler=key.scrambler(Purpose.LONG_ITEMS),
-                )
-                for workers in (two, Workers(pool, 1))
+            scrambler = key.scrambler(Purpose.LONG_ITEMS)
+            items = new_column(
+                [pa.int64()], nullable=False, seed=7, workers=two, scrambler=scrambler
+            )
+            users = new_user_column(
+                pa.int64(), seed=7, workers=Workers(pool, 1), scrambler=scrambler
             )
             layout = kind(users, two)
             for batch in batches:
                 columns = map(pa.array, zip(*batch, strict=True))
                 rows = pa.record_batch(list(columns), names=["user", "item"])
-                runs = loading._in_runs(rows, distinct=kind is loading._Repeats)
-                layout.add(_Numbered(runs, items.number(runs.items), items))
+                runs = loading._in_runs(rows, users.words, distinct=kind is loading._Repeats)
+                layout.add(_Numbered(runs, items.start(runs.items)(), items))
                 for user, item in batch:
                     expected.setdefault(user, Counter())[item] += 1
             sets = layout.sets()

@@ -1,5 +1,6 @@
 """Numbering: equal values get equal numbers, distinct values distinct ones, and all come back."""
 
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -11,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dp_sips.engines.encoding import value_blocks
-from dp_sips.engines.memory.numbering import Table, Workers, new_column
+from dp_sips.engines.memory.numbering import Numbering, Table, Workers, new_column
 from dp_sips.privacy.blocks import combine
 from dp_sips.privacy.noise import Key
 
@@ -87,6 +88,55 @@ class TestTable:
         table.finish()
         assert (table.words(numbers) == words).all()
 
+    @SETTINGS
+    @given(
+        width=st.sampled_from([1, 2]),
+        rows=st.lists(st.integers(1, 20_000), min_size=2, max_size=8),
+        distinct=st.integers(1, 100_000),
+        waiting=st.integers(1, 3),
+    )
+    def test_batches_that_overlap_are_numbered_as_one_by_one(
+        self, workers: Workers, width: int, rows: list[int], distinct: int, waiting: int
+    ) -> None:
+        """Tables grow, also those of small integers, while shards are behind."""
+        rng = np.random.default_rng(len(rows))
+        batches = [rng.integers(0, distinct, (n, width), dtype=np.uint64) for n in rows]
+        apart, overlapping = Table(width, 7, workers), Table(width, 7, workers)
+        kept: list[list[list[int]]] = [[] for _ in range(workers.shards)]
+        begun: list[Numbering] = []
+        found: list[Any] = []
+        for words in batches:
+            begun.append(
+                overlapping.start(words, lambda shard, new: kept[shard].append(new.tolist()))
+            )
+            if len(begun) > waiting:
+                found.append(begun.pop(0)())
+        found += [numbers() for numbers in begun]
+        for place, words in enumerate(batches):
+            numbers, new = apart.number(words)
+            assert (found[place] == numbers).all()
+            assert [each[place] for each in kept] == [each.tolist() for each in new]
+
+    def test_there_is_room_for_rows_that_are_not_counted_yet(self) -> None:
+        words, free = np.arange(5000, dtype=np.uint64).reshape(-1, 1), threading.Event()
+        with ThreadPoolExecutor(1) as pool:
+            table = Table(1, 5, Workers(pool, 2))
+            pool.submit(free.wait)
+            begun = table.start(words, lambda _shard, _rows: None)
+            assert table._needed(5000) >= 2 * 10_000
+            free.set()
+            begun()
+
+    def test_a_failure_reaches_who_waits(self) -> None:
+        def fail(_shard: int, _rows: Any) -> None:
+            raise MemoryError
+
+        with ThreadPoolExecutor(2) as pool:
+            table = Table(1, 5, Workers(pool, 2))
+            begun = table.start(np.zeros((1, 1), dtype=np.uint64), fail)
+            with pytest.raises(MemoryError):
+                begun()
+
     def test_one_shard_numbers_in_order_of_appearance(self) -> None:
         with ThreadPoolExecutor(1) as pool:
             table = Table(1, 5, Workers(pool, 1))
@@ -112,8 +162,8 @@ def test_columns_give_values_and_blocks_back(kind: str, workers: Workers) -> Non
     values, kinds = KINDS[kind]
     arrays: list[Any] = [pa.array(v, k) for v, k in zip(values, kinds, strict=True)]
     column = new_column(kinds, nullable=False, seed=3, workers=workers, scrambler=SCRAMBLER)
-    numbers = column.number(arrays).astype(np.int64)
-    again = column.number([array.slice(1) for array in arrays])
+    numbers = column.start(arrays)().astype(np.int64)
+    again = column.start([array.slice(1) for array in arrays])()
     assert again.tolist() == numbers[1:].tolist()
     column.finish()
     assert len(set(numbers.tolist())) == len(set(zip(*values, strict=True)))
@@ -128,7 +178,7 @@ def test_nullable_columns(kind: str, workers: Workers) -> None:
     holed = [[None, *column, None] for column in values]
     arrays: list[Any] = [pa.array(v, k) for v, k in zip(holed, kinds, strict=True)]
     column = new_column(kinds, nullable=True, seed=3, workers=workers, scrambler=SCRAMBLER)
-    numbers = column.number(arrays).astype(np.int64)
+    numbers = column.start(arrays)().astype(np.int64)
     column.finish()
     assert [array.to_pylist() for array in column.values(numbers)] == holed
     assert numbers[0] == numbers[-1]
@@ -148,8 +198,25 @@ def test_dictionaries_that_look_alike_are_told_apart(workers: Workers) -> None:
         ["", "ab", "c"],
     ):
         batch = pa.DictionaryArray.from_arrays(indices, pa.array(words))
-        numbers = column.number([batch]).astype(np.int64)
+        numbers = column.start([batch])().astype(np.int64)
         assert [array.to_pylist() for array in column.values(numbers)] == [words]
     sliced: Any = pa.DictionaryArray.from_arrays(indices, pa.array(["x", "a", "b", "c"]).slice(1))
-    numbers = column.number([sliced]).astype(np.int64)
+    numbers = column.start([sliced])().astype(np.int64)
     assert column.values(numbers)[0].to_pylist() == ["a", "b", "c"]
+
+
+def test_values_of_batches_that_overlap(workers: Workers) -> None:
+    """Text, then a dictionary, then text, each begun before the last is done: all come back."""
+    column = new_column([pa.string()], nullable=True, seed=3, workers=workers, scrambler=SCRAMBLER)
+    long = [f"page {n}" for n in range(50_000)]
+    entries: Any = pa.array(["x", "page 7", "y"])
+    batches: list[Any] = [
+        pa.array(long),
+        pa.DictionaryArray.from_arrays(pa.array([2, 0, None, 1]), entries),
+        pa.array([*long[::7], None, "z"]),
+    ]
+    begun = [column.start([batch]) for batch in batches]
+    numbers = [numbering().astype(np.int64) for numbering in begun]
+    column.finish()
+    for batch, found in zip(batches, numbers, strict=True):
+        assert column.values(found)[0].to_pylist() == batch.to_pylist()

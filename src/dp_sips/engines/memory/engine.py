@@ -15,7 +15,13 @@ from dp_sips.engines.memory.allocator import keep_memory, return_to_usual
 from dp_sips.engines.memory.contributions import MemoryContributions
 from dp_sips.engines.memory.disk import spill_folder
 from dp_sips.engines.memory.loading import Columns, load_sets
-from dp_sips.engines.memory.numbering import GrowingColumn, Workers, new_column
+from dp_sips.engines.memory.numbering import (
+    GrowingColumn,
+    UserColumn,
+    Workers,
+    new_column,
+    new_user_column,
+)
 from dp_sips.engines.memory.public_items import without
 from dp_sips.engines.memory.spilling import Spill, check_limit
 from dp_sips.privacy.bounding import Bounds
@@ -109,14 +115,12 @@ class MemoryEngine(Engine):
         )
 
 
-def _user_column(kind: pa.DataType, key: Key, workers: Workers) -> GrowingColumn:
-    return new_column(
-        [kind],
-        nullable=False,
+def _user_column(kind: pa.DataType, key: Key, workers: Workers) -> UserColumn:
+    return new_user_column(
+        kind,
         seed=key.word(Purpose.USER_TABLE),
         workers=workers,
         scrambler=key.scrambler(Purpose.LONG_USERS),
-        keep_values=False,
     )
 
 

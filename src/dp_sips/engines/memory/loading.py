@@ -1,8 +1,8 @@
 """From batches to the layout in which rounds are fast: each user's distinct items side by side.
 
-Three stages run at the same time, each in a thread of its own: the source reads and decodes, and a
-user's rows are found where they are together; items are numbered; users are numbered and repeats
-dropped. Only numbers are kept: four bytes a pair, or six until they are in order.
+Four stages run at the same time, each in a thread of its own: the source reads and decodes; users
+are hashed, and a user's rows found where they are together; items are numbered; users are numbered
+and repeats dropped. Only numbers are kept: four bytes a pair, or six until they are in order.
 """
 
 import itertools
@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -27,7 +28,9 @@ from dp_sips.engines.memory.numbering import (
     Column,
     GrowingColumn,
     Numbered,
+    Numbering,
     Numbers,
+    UserColumn,
     Workers,
     check_numbers,
     integer_rows,
@@ -58,7 +61,7 @@ _NONE: Numbers = np.empty(0, dtype=np.uint32)
 class Columns:
     """Makes empty columns for users and items; the seed is for tables of their own."""
 
-    users: Callable[[], GrowingColumn]
+    users: Callable[[], UserColumn]
     items: Callable[[], GrowingColumn]
     seed: int
 
@@ -76,11 +79,11 @@ class Loaded(NamedTuple):
 class _Runs:
     """A batch in runs of rows: row r belongs to users[j] where starts[j] ≤ r < starts[j + 1].
 
-    Where it takes the users' numbers to tell runs, there are no `starts` yet, and a user a row. Of
-    the rows that were `read`, some repeats may be left out.
+    Users are words; where they are still a dictionary's, there are no `starts`, and a user a row.
+    Of the rows that were `read`, some repeats may be left out.
     """
 
-    users: pa.Array
+    users: Words | pa.Array
     starts: Numbers | None
     items: Sequence[pa.Array]
     read: int
@@ -115,7 +118,9 @@ def load_sets(
             pieces = (piece for batch in source.batches() for piece in spill.pieces(batch))
             # Where nulls are items, they must not become 0, as they do among words.
             distinct = not repeats and source.nulls != "group"
-            found = (_in_runs(piece, distinct=distinct) for piece in pieces)
+            words_of = columns.users().words
+            read = ahead(pieces, stopped, 2)
+            found = (_in_runs(piece, words_of, distinct=distinct) for piece in read)
             batches = _numbered(ahead(found, stopped), columns.items, full)
             for batch in ahead(batches, stopped):
                 if layout.items not in (None, batch.column):
@@ -183,18 +188,20 @@ class _Results:
         return None
 
 
-def _in_runs(batch: pa.RecordBatch, *, distinct: bool) -> _Runs:
+def _in_runs(
+    batch: pa.RecordBatch, words_of: Callable[[pa.Array], Words | None], *, distinct: bool
+) -> _Runs:
     """Find the runs of a batch and, if items are to be `distinct`, drop most repeats of long ones.
 
-    Most files have a user's rows together: one look-up for each run is enough. Here, only integers
-    are compared.
+    Most files have a user's rows together: one look-up for each run is enough. Only integers are
+    compared before they are numbered.
     """
     column, *items = batch.columns
-    if not encoding.is_integer_like(column.type):
+    rows = words_of(column)
+    if rows is None:
         return _Runs(column, None, items, len(batch))
-    rows = integer_rows(column)
     starts = _run_starts(rows)
-    users = _integers(rows[starts[:-1]])
+    users = rows if len(starts) > len(rows) else rows.take(starts[:-1], axis=0)
     single = len(items) == 1 and encoding.is_integer_like(items[0].type)
     if distinct and single and _LONG * len(users) <= len(batch):
         values, kept = integer_rows(items[0]), np.empty((len(batch), 1), dtype=np.uint64)
@@ -210,14 +217,27 @@ def _integers(rows: Words) -> pa.Array:
 def _numbered(
     batches: Iterable[_Runs], new_column: Callable[[], GrowingColumn], full: threading.Event
 ) -> Iterator[_Numbered]:
-    """Number the items of batches; where memory is full, with a new column from there on."""
+    """Number the items of batches; where memory is full, with a new column from there on.
+
+    The next batch is begun before this one is done, so that no shard waits for the others.
+    """
     items = new_column()
+    begun: Callable[[], _Numbered] | None = None
     for runs in batches:
         if full.is_set():
             full.clear()
             items = new_column()
         check_numbers(items.size())
-        yield _Numbered(runs, items.number(runs.items), items)
+        numbering = items.start(runs.items)
+        if begun:
+            yield begun()
+        begun = partial(_done, runs, numbering, items)
+    if begun:
+        yield begun()
+
+
+def _done(runs: _Runs, numbering: Numbering, column: GrowingColumn) -> _Numbered:
+    return _Numbered(runs, numbering(), column)
 
 
 def _run_starts(rows: NDArray[Any]) -> Numbers:
@@ -234,7 +254,7 @@ class _Repeats:
     are sorted roughly by user first.
     """
 
-    def __init__(self, users: GrowingColumn, workers: Workers) -> None:
+    def __init__(self, users: UserColumn, workers: Workers) -> None:
         self._users = users
         self.items: GrowingColumn | None = None
         self._workers = workers
@@ -249,10 +269,13 @@ class _Repeats:
     def add(self, batch: _Numbered) -> None:
         self.items = batch.column
         check_numbers(self._users.size())
-        users, starts = self._users.number([batch.runs.users]), batch.runs.starts
+        users, starts = batch.runs.users, batch.runs.starts
         if starts is None:
-            starts = _run_starts(users.reshape(-1, 1))
-            users = users[starts[:-1]]
+            numbers = self._users.start([users])()
+            starts = _run_starts(numbers.reshape(-1, 1))
+            users = numbers[starts[:-1]]
+        else:
+            users = self._users.number(users)
         # Users are numbered as they first appear: where rows are together, numbers never fall.
         if not (self._scattered or kernels.rising(users, self._user_count - 1)):
             self._scattered, self._together = Scattered(), Together()
@@ -369,7 +392,7 @@ class _Repeats:
 class _Counts(_Repeats):
     """Counts repeated pairs as it drops them; where rows are scattered, in the end."""
 
-    def __init__(self, users: GrowingColumn, workers: Workers) -> None:
+    def __init__(self, users: UserColumn, workers: Workers) -> None:
         super().__init__(users, workers)
         self._counts, self._places = Growing(np.uint32), Growing(np.uint64)
 

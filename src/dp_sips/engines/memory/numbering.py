@@ -4,8 +4,8 @@ A number stands for its value from then on: four bytes, whatever the value was. 
 read, a column gives back the 16-byte blocks and the values that belong to its numbers.
 """
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future, wait
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -25,6 +25,8 @@ from dp_sips.sources.batches import same_bytes
 from dp_sips.sources.flat import as_arrow, flat
 
 Numbers = NDArray[np.uint32]
+Numbering = Callable[[], Numbers]
+"""Waits for the numbers of rows, and returns them."""
 
 _MOST_VALUES: Final = 2**32 - 2**20
 _LEAST_DIRECT: Final = 1 << 15
@@ -61,8 +63,8 @@ class Column(Numbered, Protocol):
 class GrowingColumn(Column, Protocol):
     """A column that is still being read."""
 
-    def number(self, arrays: Sequence[pa.Array]) -> Numbers:
-        """Return the number of each row's value; new values get new numbers."""
+    def start(self, arrays: Sequence[pa.Array]) -> Numbering:
+        """Begin to number the rows' values; new ones get new numbers. More rows may be started."""
 
     def held(self) -> int:
         """Return about how many bytes of memory the column takes."""
@@ -74,6 +76,16 @@ class GrowingColumn(Column, Protocol):
         """Return the words by which values are told apart: their blocks, or integers themselves."""
 
 
+class UserColumn(GrowingColumn, Protocol):
+    """A growing column whose rows can be made words elsewhere, before they are numbered."""
+
+    def words(self, array: pa.Array) -> Words | None:
+        """Return the rows' words, unless the array is better numbered as it is."""
+
+    def number(self, words: Words) -> Numbers:
+        """Return the number of each word; new ones get new numbers."""
+
+
 @dataclass(frozen=True)
 class Workers:
     """The threads that work on tables, and how many shards each table has."""
@@ -83,7 +95,10 @@ class Workers:
 
 
 class Table:
-    """Distinct words and their numbers, in shards that work side by side."""
+    """Distinct words and their numbers, in shards that work side by side.
+
+    A shard that is done with its part of some rows goes on with the next, while others are behind.
+    """
 
     def __init__(self, width: int, seed: int, workers: Workers) -> None:
         self._pool = workers.pool
@@ -93,31 +108,60 @@ class Table:
         self._growing = Growing(np.uint64, width)
         self._words: Words = self._growing.upto(0)
         self._direct, self._small = Growing(np.uint32), 0
+        self._behind: list[Future[None] | None] = [None] * workers.shards
+        self._uncounted = 0  # rows that were given to shards since all of them had finished
 
     def number(self, words: Words) -> tuple[Numbers, list[Numbers]]:
         """Return the rows' numbers, and for each shard the rows in which its new words stand."""
-        self._make_room(len(words))
-        numbers = np.empty(len(words), dtype=np.uint32)
-        firsts = [np.empty(len(words) + 1, dtype=np.uint32) for _ in self._shards]
+        new = [np.empty(0, dtype=np.uint32) for _ in self._shards]
+        return self.start(words, new.__setitem__)(), new
 
-        def work(shard: tables.Shard, rows: Numbers) -> Numbers:
-            return rows[: shard.number(words, self._words, numbers, rows)]
+    def start(self, words: Words, keep: Callable[[int, Numbers], object]) -> Numbering:
+        """Begin to number rows; `keep` is told each shard's rows with new words, in their order."""
+        self._make_room(len(words))
+        known, numbers = self._words, np.empty(len(words), dtype=np.uint32)
+
+        def work(shard: int, before: Future[None] | None) -> None:
+            if before:
+                before.result()  # it began earlier, so no thread waits for one that has not begun
+            rows = np.empty(len(words) + 1, dtype=np.uint32)
+            keep(shard, rows[: self._shards[shard].number(words, known, numbers, rows)])
 
         if len(self._shards) == 1:
-            return numbers, [work(self._shards[0], firsts[0])]
-        return numbers, list(self._pool.map(work, self._shards, firsts))
+            work(0, None)
+            return lambda: numbers
+        tasks = [self._pool.submit(work, *task) for task in enumerate(self._behind)]
+        self._behind = list(tasks)
+        self._uncounted += len(words)
+
+        def finished() -> Numbers:
+            for task in tasks:
+                task.result()
+            return numbers
+
+        return finished
 
     def _make_room(self, rows: int) -> None:
         """Let the words grow, so that any of the rows may be new."""
-        lots = max(shard.count for shard in self._shards) // tables.LOT_SIZE
-        needed = (lots + 1 + rows // tables.LOT_SIZE + 1) * tables.LOT_SIZE * len(self._shards)
-        self._words = self._growing.upto(needed)
+        if self._needed(rows) > len(self._words):
+            self._catch_up()
+            self._words = self._growing.upto(self._needed(rows))
         if self._words.shape[1] == 1:
             self._look_up_directly()
+
+    def _needed(self, rows: int) -> int:
+        most = max(shard.count for shard in self._shards) + self._uncounted + rows
+        return (most // tables.LOT_SIZE + 1) * tables.LOT_SIZE * len(self._shards)
+
+    def _catch_up(self) -> None:
+        """Let all shards finish what they were given."""
+        wait(task for task in self._behind if task)
+        self._uncounted = 0
 
     def _look_up_directly(self) -> None:
         """Find integers without a hash, as long as at least half of those up to there occur."""
         while self._small < 2 * max(_LEAST_DIRECT, sum(shard.direct for shard in self._shards)):
+            self._catch_up()
             self._small = max(2 * self._small, 2 * _LEAST_DIRECT)
             direct = self._direct.touched_upto(self._small)
             for shard in self._shards:
@@ -158,6 +202,10 @@ class Table:
         return self._words.take(numbers, axis=0)  # ten times as fast as [numbers]
 
 
+def _keep_none(shard: int, rows: Numbers) -> None:
+    """Forget which rows have new words."""
+
+
 class IntegerColumn:
     """Integers, dates, times and truth values, never null: the value itself is the word."""
 
@@ -167,8 +215,14 @@ class IntegerColumn:
         self.size, self.finish, self.held = table.size, table.finish, table.held
         self.keys, self.used = table.words, table.used
 
-    def number(self, arrays: Sequence[pa.Array]) -> Numbers:
-        return self._table.number(integer_rows(arrays[0]))[0]
+    def start(self, arrays: Sequence[pa.Array]) -> Numbering:
+        return self._table.start(integer_rows(arrays[0]), _keep_none)
+
+    def words(self, array: pa.Array) -> Words | None:
+        return integer_rows(array)
+
+    def number(self, words: Words) -> Numbers:
+        return self._table.number(words)[0]
 
     def blocks(self, numbers: slice | NDArray[Any]) -> Blocks:
         return integer_blocks(self._table.words(numbers)[:, 0])
@@ -188,12 +242,12 @@ class BlockColumn:
         workers: Workers,
         scrambler: Scrambler,
         *,
-        keep_values: bool,
+        keep_values: bool = True,
     ) -> None:
         table = self._table = Table(2, seed, workers)
         self._scrambler = scrambler
         self._keep_values = keep_values
-        self._bytes = 0
+        self._bytes = [0] * workers.shards
         self._chunks: list[list[pa.Array]] = [[] for _ in range(workers.shards)]
         self._kind = kind
         self._seen: tuple[pa.Array, Numbers] | None = None
@@ -201,35 +255,42 @@ class BlockColumn:
         self.blocks = self.keys = table.words
 
     def held(self) -> int:
-        return self._table.held() + self._bytes
+        return self._table.held() + sum(self._bytes)
 
-    def number(self, arrays: Sequence[pa.Array]) -> Numbers:
+    def start(self, arrays: Sequence[pa.Array]) -> Numbering:
         array = arrays[0]
         if not pa.types.is_dictionary(array.type):
-            return self._number_new(array)
+            return self._start(array)
         entries = self._number_entries(array.dictionary)
         if array.null_count:
-            null = self._number_new(pa.nulls(1, array.dictionary.type))
+            null = self._start(pa.nulls(1, array.dictionary.type))()
             wide = array.indices.cast(pa.int64())  # the null's number may be one too many for less
             indices, entries = wide.fill_null(len(entries)), np.append(entries, null)
         else:
             indices = array.indices
-        numbers: Numbers = entries[flat(indices)]
-        return numbers
+        return lambda: entries[flat(indices)]
+
+    def words(self, array: pa.Array) -> Words | None:
+        if pa.types.is_dictionary(array.type):  # its entries are fewer than its rows
+            return None
+        return value_blocks(array, self._scrambler)
+
+    def number(self, words: Words) -> Numbers:
+        return self._table.number(words)[0]
 
     def _number_entries(self, dictionary: pa.Array) -> Numbers:
         # Batches of one Parquet row group share one dictionary: it need be numbered only once.
         if self._seen is None or not same_bytes(self._seen[0], dictionary):
-            self._seen = dictionary, self._number_new(dictionary)
+            self._seen = dictionary, self._start(dictionary)()
         return self._seen[1]
 
-    def _number_new(self, values: pa.Array) -> Numbers:
-        numbers, firsts = self._table.number(value_blocks(values, self._scrambler))
-        if self._keep_values:
-            for chunks, rows in zip(self._chunks, firsts, strict=True):
-                chunks.append(values.take(as_arrow(rows)))
-                self._bytes += chunks[-1].nbytes
-        return numbers
+    def _start(self, values: pa.Array) -> Numbering:
+        def keep(shard: int, rows: Numbers) -> None:
+            self._chunks[shard].append(values.take(as_arrow(rows)))
+            self._bytes[shard] += self._chunks[shard][-1].nbytes
+
+        blocks = value_blocks(values, self._scrambler)
+        return self._table.start(blocks, keep if self._keep_values else _keep_none)
 
     def values(self, numbers: NDArray[np.int64]) -> list[pa.Array]:
         # Only the few that are asked for are gathered, shard by shard, then put back in order.
@@ -267,12 +328,12 @@ class TupleColumn:
     def keys(self, numbers: slice) -> Words:
         return self.blocks(numbers)
 
-    def number(self, arrays: Sequence[pa.Array]) -> Numbers:
-        first, second = self._parts
+    def start(self, arrays: Sequence[pa.Array]) -> Numbering:
+        first, second = self._parts[0].start(arrays[:-1]), self._parts[1].start(arrays[-1:])
         words = np.empty((len(arrays[0]), 1), dtype=np.uint64)
-        words[:, 0] = first.number(arrays[:-1])
-        words[:, 0] |= second.number(arrays[-1:]).astype(np.uint64) << np.uint64(32)
-        return self._table.number(words)[0]
+        words[:, 0] = first()
+        words[:, 0] |= second().astype(np.uint64) << np.uint64(32)
+        return self._table.start(words, _keep_none)
 
     def finish(self) -> None:
         for part in (*self._parts, self._table):
@@ -310,23 +371,26 @@ def new_column(
     seed: int,
     workers: Workers,
     scrambler: Scrambler,
-    keep_values: bool = True,
 ) -> GrowingColumn:
-    """Return an empty column for values of these types, which can be had back if they are kept."""
-    column: GrowingColumn
-    if len(kinds) > 1:
-        first = new_column(
-            kinds[:-1], nullable=nullable, seed=seed, workers=workers, scrambler=scrambler
-        )
-        second = new_column(
-            kinds[-1:], nullable=nullable, seed=seed, workers=workers, scrambler=scrambler
-        )
-        column = TupleColumn(first, second, seed, workers, scrambler)
-    elif encoding.is_integer_like(kinds[0]) and not nullable:
-        column = IntegerColumn(kinds[0], seed, workers)
+    """Return an empty column for values of these types."""
+    *others, last = kinds
+    if encoding.is_integer_like(last) and not nullable:
+        column: GrowingColumn = IntegerColumn(last, seed, workers)
     else:
-        column = BlockColumn(kinds[0], seed, workers, scrambler, keep_values=keep_values)
-    return column
+        column = BlockColumn(last, seed, workers, scrambler)
+    if not others:
+        return column
+    first = new_column(others, nullable=nullable, seed=seed, workers=workers, scrambler=scrambler)
+    return TupleColumn(first, column, seed, workers, scrambler)
+
+
+def new_user_column(
+    kind: pa.DataType, *, seed: int, workers: Workers, scrambler: Scrambler
+) -> UserColumn:
+    """Return an empty column for users, who are never null, and whose values are not kept."""
+    if encoding.is_integer_like(kind):
+        return IntegerColumn(kind, seed, workers)
+    return BlockColumn(kind, seed, workers, scrambler, keep_values=False)
 
 
 def integer_rows(array: pa.Array) -> Words:
