@@ -24,6 +24,16 @@ _FIELDS: Final = re.compile(r"Expected (\d+) columns, got (\d+)")
 _NAME_IT: Final = (
     'name its encoding, as encoding="latin-1" of dp_sips.CsvFiles (--encoding latin-1)'
 )
+_OTHERS: Final = {
+    rb"\x1f\x8b": "is packed with gzip: give it a name that ends in .csv.gz",
+    rb"\x28\xb5\x2f\xfd": "is packed with zstd: give it a name that ends in .csv.zst",
+    rb"PK\x03\x04": "is a ZIP archive, or a workbook: unpack it, or save its table as CSV",
+    rb"\xff\xfe|\xfe\xff": 'is text in UTF-16: say encoding="utf-16" of dp_sips.CsvFiles '
+    "(--encoding utf-16)",
+    rb"(\xef\xbb\xbf)?sep=.\r?\n": "begins with a line for Excel, sep=…, in place of the header: "
+    "remove that line",
+}
+"""How files begin that are not what their names say, or not quite."""
 
 
 def read_header(file: DataFile, columns: Columns, dialect: Dialect) -> FileHeader:
@@ -121,9 +131,18 @@ class _Joined(io.RawIOBase):
 def _header(file: DataFile, dialect: Dialect) -> list[str]:
     """Return the names in the first row, or numbers for its fields; Arrow reads no further."""
     with _stream(file, dialect) as stream:
-        first = pa.BufferReader(stream.read(BLOCK) + b"\n")
-    names: list[str] = _open(file, first, dialect).schema.names
+        first = stream.read(BLOCK)
+    if dialect.header:
+        _check_kind(file, first)
+    names: list[str] = _open(file, pa.BufferReader(first + b"\n"), dialect).schema.names
     return names if dialect.header else dialect.names(len(names))
+
+
+def _check_kind(file: DataFile, first: bytes) -> None:
+    """Reject a file that begins as no header does, but as other kinds of files do."""
+    for begin, what in _OTHERS.items():
+        if re.match(begin, first):
+            raise InputError(f"{file} {what}")
 
 
 def _stream(file: DataFile, dialect: Dialect) -> Any:

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import gzip
+import re
 import traceback
 from collections import Counter
 from decimal import Decimal
@@ -13,6 +14,7 @@ import pytest
 
 from dp_sips.errors import InputError, UsageError
 from dp_sips.sources import delimited, open_source
+from dp_sips.sources.csv_files import CsvFiles
 
 
 def write(path: Path, text: str | bytes) -> Path:
@@ -137,6 +139,36 @@ def test_bad_files(text: bytes, message: str, tmp_path: Path, read: Any) -> None
     with pytest.raises(InputError, match=message) as caught:
         read(path)
     assert "SECRET" not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        (gzip.compress(b"u,i\n1,a\n"), "ends in .csv.gz"),
+        (bytes(pa.compress(b"u,i\n1,a\n", "zstd", asbytes=True)), "ends in .csv.zst"),
+        (b"PK\x03\x04" + bytes(60), "save its table as CSV"),
+        ("\ufeffu,i\n1,a\n".encode("utf-16-le"), "--encoding utf-16"),
+        ("\ufeffu,i\n1,a\n".encode("utf-16-be"), "--encoding utf-16"),
+        (b"sep=;\r\nu;i\r\n1;a\r\n", "remove that line"),
+        (b"\xef\xbb\xbfsep=,\nu,i\n1,a\n", "remove that line"),
+    ],
+)
+def test_files_that_are_not_what_they_are_called(
+    text: bytes, fix: str, tmp_path: Path, read: Any
+) -> None:
+    with pytest.raises(InputError, match=re.escape(fix)):
+        read(write(tmp_path / "a.csv", text))
+
+
+def test_a_column_may_be_called_sep(tmp_path: Path, read: Any) -> None:
+    path = write(tmp_path / "a.csv", "sep=,u,i\n1,2,a\n")
+    assert read(path) == Counter([("2", "a")])
+
+
+def test_a_first_row_that_is_no_header_may_begin_as_it_likes(tmp_path: Path, read: Any) -> None:
+    """It is somebody's: no error may depend on it."""
+    path = write(tmp_path / "a.csv", b"PK\x03\x04,a\n")
+    assert read(CsvFiles(path, header=False), user="1", item="2") == Counter([("PK\3\4", "a")])
 
 
 def test_a_row_that_never_ends(tmp_path: Path, read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
