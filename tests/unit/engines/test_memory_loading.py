@@ -202,12 +202,14 @@ class TestPairs:
             users = new_user_column(
                 pa.int64(), seed=7, workers=Workers(pool, 1), scrambler=scrambler
             )
-            layout = kind(users, two)
+            layout = kind(loading.Both(users, items), two)
             for batch in batches:
                 columns = map(pa.array, zip(*batch, strict=True))
                 rows = pa.record_batch(list(columns), names=["user", "item"])
                 runs = loading._in_runs(rows, users.words, distinct=kind is loading._Repeats)
-                layout.add(_Numbered(runs, items.start(runs.items)(), items))
+                numbered = loading._numbered_users(runs, users)
+                begun = items.start(runs.items)
+                layout.add(_Numbered(*numbered, begun, runs.read, layout.columns))
                 for user, item in batch:
                     expected.setdefault(user, Counter())[item] += 1
             sets = layout.sets()

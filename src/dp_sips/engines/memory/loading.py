@@ -1,8 +1,8 @@
 """From batches to the layout in which rounds are fast: each user's distinct items side by side.
 
-Four stages run at the same time, each in a thread of its own: the source reads and decodes; users
-are hashed, and a user's rows found where they are together; items are numbered; users are numbered
-and repeats dropped. Only numbers are kept: four bytes a pair, or six until they are in order.
+Three stages run at the same time, each in a thread of its own: the source reads and decodes, users
+are hashed, and a user's rows found where they are together; both columns are numbered; repeats are
+dropped. Only numbers are kept: four bytes a pair, or six until they are in order.
 """
 
 import itertools
@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -65,6 +64,17 @@ class Columns:
     items: Callable[[], GrowingColumn]
     seed: int
 
+    def both(self) -> "Both":
+        """Return an empty column for each."""
+        return Both(self.users(), self.items())
+
+
+class Both(NamedTuple):
+    """A column of users and one of items, whose numbers belong together."""
+
+    users: UserColumn
+    items: GrowingColumn
+
 
 class Loaded(NamedTuple):
     """The users' sets, in numbers, and what the numbers stand for."""
@@ -91,11 +101,13 @@ class _Runs:
 
 @dataclass(frozen=True)
 class _Numbered:
-    """A batch whose items are numbers of a column already."""
+    """A batch in runs whose users are numbers, and whose items will be."""
 
-    runs: _Runs
-    items: Numbers
-    column: GrowingColumn
+    users: Numbers
+    starts: Numbers
+    items: Numbering
+    read: int
+    columns: Both
 
 
 def load_sets(
@@ -110,7 +122,7 @@ def load_sets(
     """Read the source, number both columns, and return the distinct pairs, grouped by user."""
     rows = source.rows()
     kind = _Counts if repeats else _Repeats
-    layout = kind(columns.users(), workers)
+    layout: _Repeats | None = None
     runs: list[Run] = []
     full, stopped = threading.Event(), threading.Event()
     with progress.bar("reading, encoding", rows) as bar:
@@ -119,25 +131,25 @@ def load_sets(
             # Where nulls are items, they must not become 0, as they do among words.
             distinct = not repeats and source.nulls != "group"
             words_of = columns.users().words
-            read = ahead(pieces, stopped, 2)
-            found = (_in_runs(piece, words_of, distinct=distinct) for piece in read)
-            batches = _numbered(ahead(found, stopped), columns.items, full)
-            for batch in ahead(batches, stopped):
-                if layout.items not in (None, batch.column):
-                    runs.append(layout.run(columns, rows, spill.disk))
-                    layout = kind(columns.users(), workers)
+            found = (_in_runs(piece, words_of, distinct=distinct) for piece in pieces)
+            for batch in ahead(_numbered(ahead(found, stopped), columns, full), stopped):
+                if layout and layout.columns is not batch.columns:
+                    runs.append(layout.run(rows, spill.disk))
+                    layout = None
                     give_memory_back()  # now that it is short, free memory is not kept
+                layout = layout or kind(batch.columns, workers)
                 layout.add(batch)
                 # Batches on their way still belong to this run: one word is enough.
                 if not layout.is_full and spill.is_due(layout.held(), layout.needed()):
                     layout.is_full = True
                     full.set()
-                bar(batch.runs.read)
+                bar(batch.read)
         finally:
             stopped.set()
+    layout = layout or kind(columns.both(), workers)
     if not runs and not layout.is_full:
-        return layout.loaded(columns)
-    runs.append(layout.run(columns, rows, spill.disk))
+        return layout.loaded()
+    runs.append(layout.run(rows, spill.disk))
     del layout
     give_memory_back()
     merging = Merging(runs, spill.disk, spill.limit, columns.seed, workers)
@@ -215,29 +227,29 @@ def _integers(rows: Words) -> pa.Array:
 
 
 def _numbered(
-    batches: Iterable[_Runs], new_column: Callable[[], GrowingColumn], full: threading.Event
+    batches: Iterable[_Runs], columns: Columns, full: threading.Event
 ) -> Iterator[_Numbered]:
-    """Number the items of batches; where memory is full, with a new column from there on.
+    """Number users, and begin to number items; where memory is full, in new columns from there on.
 
-    The next batch is begun before this one is done, so that no shard waits for the others.
+    No shard of the items waits for the others: they all go on with the next batch.
     """
-    items = new_column()
-    begun: Callable[[], _Numbered] | None = None
+    both = columns.both()
     for runs in batches:
         if full.is_set():
             full.clear()
-            items = new_column()
-        check_numbers(items.size())
-        numbering = items.start(runs.items)
-        if begun:
-            yield begun()
-        begun = partial(_done, runs, numbering, items)
-    if begun:
-        yield begun()
+            both = columns.both()
+        check_numbers(max(both.users.size(), both.items.size()))
+        items = both.items.start(runs.items)
+        yield _Numbered(*_numbered_users(runs, both.users), items, runs.read, both)
 
 
-def _done(runs: _Runs, numbering: Numbering, column: GrowingColumn) -> _Numbered:
-    return _Numbered(runs, numbering(), column)
+def _numbered_users(runs: _Runs, column: UserColumn) -> tuple[Numbers, Numbers]:
+    """Return the number of each run's user, and where runs start."""
+    if runs.starts is not None:
+        return column.number(runs.users), runs.starts
+    numbers = column.start([runs.users])()
+    starts = _run_starts(numbers.reshape(-1, 1))
+    return numbers[starts[:-1]], starts
 
 
 def _run_starts(rows: NDArray[Any]) -> Numbers:
@@ -254,9 +266,8 @@ class _Repeats:
     are sorted roughly by user first.
     """
 
-    def __init__(self, users: UserColumn, workers: Workers) -> None:
-        self._users = users
-        self.items: GrowingColumn | None = None
+    def __init__(self, columns: Both, workers: Workers) -> None:
+        self.columns = columns
         self._workers = workers
         self._pairs, self._sizes = Growing(np.uint32), Growing(np.uint64)
         self._last = Growing(np.uint32)
@@ -267,33 +278,24 @@ class _Repeats:
         self.is_full = False
 
     def add(self, batch: _Numbered) -> None:
-        self.items = batch.column
-        check_numbers(self._users.size())
-        users, starts = batch.runs.users, batch.runs.starts
-        if starts is None:
-            numbers = self._users.start([users])()
-            starts = _run_starts(numbers.reshape(-1, 1))
-            users = numbers[starts[:-1]]
-        else:
-            users = self._users.number(users)
+        users, starts, items = batch.users, batch.starts, batch.items()
         # Users are numbered as they first appear: where rows are together, numbers never fall.
         if not (self._scattered or kernels.rising(users, self._user_count - 1)):
             self._scattered, self._together = Scattered(), Together()
         self._user_count = max(self._user_count, int(users.max()) + 1)
         if self._scattered:
-            last = self._last_users()
-            self._scattered.add(users, starts, batch.items, last, self._user_count)
+            self._scattered.add(users, starts, items, self._last_users(), self._user_count)
         else:
-            lengths = self._keep(users, starts, batch.items)
+            lengths = self._keep(users, starts, items)
             kernels.add_sizes(users, lengths, self._sizes.touched_upto(self._user_count))
 
     def held(self) -> int:
         """Return about how many bytes are held."""
         pairs = self._pair_bytes() * self._count
         scattered = self._scattered.held() if self._scattered else 0
-        columns = self._users.held() + (self.items.held() if self.items else 0)
-        repeats = self._item_bytes() * self._item_count() + self._together.held()
-        return columns + pairs + scattered + 8 * self._users.size() + repeats
+        columns = sum(column.held() for column in self.columns)
+        repeats = self._item_bytes() * self.columns.items.size() + self._together.held()
+        return columns + pairs + scattered + 8 * self.columns.users.size() + repeats
 
     def needed(self) -> int:
         """Return how many more it takes, at the least, to lay out what was read and run rounds."""
@@ -301,29 +303,24 @@ class _Repeats:
         return (
             _WORKING_SPACE
             + self._pair_bytes() * gathered
-            + _USER_BYTES * self._users.size()
-            + _ITEM_BYTES * self._item_count()
+            + _USER_BYTES * self.columns.users.size()
+            + _ITEM_BYTES * self.columns.items.size()
         )
 
-    def _item_count(self) -> int:
-        return self.items.size() if self.items else 0
-
-    def loaded(self, columns: Columns) -> Loaded:
+    def loaded(self) -> Loaded:
         """Return all that was read, in memory."""
-        items = self._finished(columns)
-        return Loaded(self.sets(), self._users, items, InMemory())
+        users, items = self._finished()
+        return Loaded(self.sets(), users, items, InMemory())
 
-    def run(self, columns: Columns, rows: int | None, disk: Disk) -> Run:
+    def run(self, rows: int | None, disk: Disk) -> Run:
         """Write what was read to disk, as one of several runs."""
-        items = self._finished(columns)
-        return write_run(self.sets(), self._users, items, buckets_for(rows), disk)
+        users, items = self._finished()
+        return write_run(self.sets(), users, items, buckets_for(rows), disk)
 
-    def _finished(self, columns: Columns) -> GrowingColumn:
-        """Finish both columns; return that of the items, which is empty where none was read."""
-        items = self.items or columns.items()
-        self._users.finish()
-        items.finish()
-        return items
+    def _finished(self) -> Both:
+        for column in self.columns:
+            column.finish()
+        return self.columns
 
     def sets(self) -> UserSets:
         """Return the pairs by user."""
@@ -363,7 +360,7 @@ class _Repeats:
 
     def _last_users(self) -> Numbers:
         """Return one more than the last user of each item so far."""
-        last: Numbers = self._last.touched_upto(self._item_count())
+        last: Numbers = self._last.touched_upto(self.columns.items.size())
         return last
 
     def _keep(self, users: Numbers, starts: Numbers, items: Numbers) -> Numbers:
@@ -392,8 +389,8 @@ class _Repeats:
 class _Counts(_Repeats):
     """Counts repeated pairs as it drops them; where rows are scattered, in the end."""
 
-    def __init__(self, users: UserColumn, workers: Workers) -> None:
-        super().__init__(users, workers)
+    def __init__(self, columns: Both, workers: Workers) -> None:
+        super().__init__(columns, workers)
         self._counts, self._places = Growing(np.uint32), Growing(np.uint64)
 
     def _last_users(self) -> Numbers:
@@ -401,7 +398,7 @@ class _Counts(_Repeats):
 
     def _keep(self, users: Numbers, starts: Numbers, items: Numbers) -> Numbers:
         lengths = np.empty(len(users), dtype=np.uint32)
-        most, distinct = self._count + len(items), self._item_count()
+        most, distinct = self._count + len(items), self.columns.items.size()
         last, places = self._last.touched_upto(distinct), self._places.upto(distinct)
         pairs, counts = self._pairs.upto(most), self._counts.upto(most)
         self._count = folds.keep_counted(
