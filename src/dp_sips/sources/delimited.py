@@ -24,14 +24,18 @@ _FIELDS: Final = re.compile(r"Expected (\d+) columns, got (\d+)")
 _NAME_IT: Final = (
     'name its encoding, as encoding="latin-1" of dp_sips.CsvFiles (--encoding latin-1)'
 )
+_PACKED: Final = "is packed: unpack it, or add {} to its name"
+_WORKBOOK: Final = "is a workbook or an archive: save its table as CSV"
 _OTHERS: Final = {
-    rb"\x1f\x8b": "is packed with gzip: give it a name that ends in .csv.gz",
-    rb"\x28\xb5\x2f\xfd": "is packed with zstd: give it a name that ends in .csv.zst",
-    rb"PK\x03\x04": "is a ZIP archive, or a workbook: unpack it, or save its table as CSV",
-    rb"\xff\xfe|\xfe\xff": 'is text in UTF-16: say encoding="utf-16" of dp_sips.CsvFiles '
+    rb"\x1f\x8b": _PACKED.format(".gz"),
+    rb"\x28\xb5\x2f\xfd": _PACKED.format(".zst"),
+    rb"BZh[1-9]1AY&SY": _PACKED.format(".bz2"),
+    rb"\x04\x22\x4d\x18": _PACKED.format(".lz4"),
+    rb"PK\x03\x04|\xd0\xcf\x11\xe0": _WORKBOOK,
+    rb"\xff\xfe(?!\0\0)|\xfe\xff": 'is text in UTF-16: say encoding="utf-16" of dp_sips.CsvFiles '
     "(--encoding utf-16)",
-    rb"(\xef\xbb\xbf)?sep=.\r?\n": "begins with a line for Excel, sep=…, in place of the header: "
-    "remove that line",
+    rb"(?i)(\xef\xbb\xbf)?\"?sep=.\"?[\r\n]": "begins with a line for Excel, sep=…, in place of "
+    "the header: remove that line",
 }
 """How files begin that are not what their names say, or not quite."""
 

@@ -1,8 +1,10 @@
 """Numbering: equal values get equal numbers, distinct values distinct ones, and all come back."""
 
-import threading
+import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import suppress
+from threading import Event, Thread
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dp_sips.engines.encoding import value_blocks
+from dp_sips.engines.memory import numbering
 from dp_sips.engines.memory.numbering import Numbering, Table, Workers, new_column
+from dp_sips.errors import InputError
 from dp_sips.privacy.blocks import combine
 from dp_sips.privacy.noise import Key
 
@@ -118,14 +122,62 @@ class TestTable:
             assert [each[place] for each in kept] == [each.tolist() for each in new]
 
     def test_there_is_room_for_rows_that_are_not_counted_yet(self) -> None:
-        words, free = np.arange(5000, dtype=np.uint64).reshape(-1, 1), threading.Event()
+        words, free = np.arange(5000, dtype=np.uint64).reshape(-1, 1), Event()
         with ThreadPoolExecutor(1) as pool:
             table = Table(1, 5, Workers(pool, 2))
             pool.submit(free.wait)
-            begun = table.start(words, lambda _shard, _rows: None)
-            assert table._needed(5000) >= 2 * 10_000
+            begun = table.start(words)
+            needed = table._needed(5000)
             free.set()
             begun()
+        assert needed >= 2 * 10_000
+
+    def test_too_many_numbers_are_refused_before_they_are_given(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(numbering, "_MOST_VALUES", 1 << 14)
+        words = np.arange(1 << 12, dtype=np.uint64).reshape(-1, 1)
+        with ThreadPoolExecutor(2) as pool:
+            table = Table(1, 5, Workers(pool, 2))
+            found = [table.start(words) for _ in range(9)]  # no more than these, again and again
+            with pytest.raises(InputError, match="more than 4 billion"):
+                table.start(np.arange(1 << 15, dtype=np.uint64).reshape(-1, 1))
+            assert all((begun() == found[0]()).all() for begun in found)
+
+    def test_no_list_grows_while_a_shard_is_behind(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Small integers are found in a list, which is made longer only when nobody reads it."""
+        monkeypatch.setattr(numbering, "_LEAST_DIRECT", 64)
+        words, free, more = np.arange(400, dtype=np.uint64).reshape(-1, 1), Event(), Event()
+        with ThreadPoolExecutor(2) as pool, ThreadPoolExecutor(1) as other:
+            table = Table(1, 5, Workers(pool, 2))
+            first = table.start(words, lambda _shard, _rows: free.wait())
+            while sum(shard.direct for shard in table._shards) < 128:
+                time.sleep(0.001)
+            second = other.submit(table.start, words)
+            second.add_done_callback(lambda _: more.set())
+            early = more.wait(0.2)
+            free.set()
+            numbers = first(), second.result()()
+        assert not early
+        assert (numbers[0] == numbers[1]).all()
+        assert len(set(numbers[0].tolist())) == len(words)
+
+    def test_nobody_waits_for_tasks_that_were_cancelled(self) -> None:
+        pool, free = ThreadPoolExecutor(1), Event()
+        table = Table(1, 5, Workers(pool, 2))
+        pool.submit(free.wait)
+        table.start(np.zeros((1, 1), dtype=np.uint64))
+
+        def wait() -> None:
+            with suppress(CancelledError):
+                table._catch_up()
+
+        waiting = Thread(target=wait, daemon=True)
+        waiting.start()
+        pool.shutdown(wait=False, cancel_futures=True)
+        waiting.join(10)
+        free.set()
+        assert not waiting.is_alive()
 
     def test_a_failure_reaches_who_waits(self) -> None:
         def fail(_shard: int, _rows: Any) -> None:

@@ -1,5 +1,6 @@
 """CSV: text unless declared, nulls and values that do not fit."""
 
+import bz2
 import datetime as dt
 import gzip
 import re
@@ -144,14 +145,19 @@ def test_bad_files(text: bytes, message: str, tmp_path: Path, read: Any) -> None
 @pytest.mark.parametrize(
     ("text", "fix"),
     [
-        (gzip.compress(b"u,i\n1,a\n"), "ends in .csv.gz"),
-        (bytes(pa.compress(b"u,i\n1,a\n", "zstd", asbytes=True)), "ends in .csv.zst"),
+        (gzip.compress(b"u,i\n1,a\n"), "add .gz to its name"),
+        (bytes(pa.compress(b"u,i\n1,a\n", "zstd", asbytes=True)), "add .zst to its name"),
+        (bz2.compress(b"u,i\n1,a\n"), "add .bz2 to its name"),
+        (bytes(pa.compress(b"u,i\n1,a\n", "lz4", asbytes=True)), "add .lz4 to its name"),
         (b"PK\x03\x04" + bytes(60), "save its table as CSV"),
+        (b"\xd0\xcf\x11\xe0" + bytes(60), "save its table as CSV"),
         ("\ufeffu,i\n1,a\n".encode("utf-16-le"), "--encoding utf-16"),
         ("\ufeffu,i\n1,a\n".encode("utf-16-be"), "--encoding utf-16"),
         (b"sep=;\r\nu;i\r\n1;a\r\n", "remove that line"),
-        (b"\xef\xbb\xbfsep=,\nu,i\n1,a\n", "remove that line"),
+        (b'"sep=;"\nu;i\n1;a\n', "remove that line"),
+        (b"\xef\xbb\xbfSEP=,\nu,i\n1,a\n", "remove that line"),
     ],
+    ids=range(11),
 )
 def test_files_that_are_not_what_they_are_called(
     text: bytes, fix: str, tmp_path: Path, read: Any

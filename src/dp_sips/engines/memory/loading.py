@@ -31,7 +31,6 @@ from dp_sips.engines.memory.numbering import (
     Numbers,
     UserColumn,
     Workers,
-    check_numbers,
     integer_rows,
 )
 from dp_sips.engines.memory.repeats import Together, drop_recent
@@ -89,8 +88,8 @@ class Loaded(NamedTuple):
 class _Runs:
     """A batch in runs of rows: row r belongs to users[j] where starts[j] ≤ r < starts[j + 1].
 
-    Users are words; where they are still a dictionary's, there are no `starts`, and a user a row.
-    Of the rows that were `read`, some repeats may be left out.
+    Users are words; where they are still a dictionary of text, there are no `starts`, and each row
+    has a user. Of the rows that were `read`, some repeats may be left out.
     """
 
     users: Words | pa.Array
@@ -121,6 +120,27 @@ def load_sets(
 ) -> Loaded:
     """Read the source, number both columns, and return the distinct pairs, grouped by user."""
     rows = source.rows()
+    layout, runs = _read(source, columns, spill, progress, workers, repeats=repeats)
+    if not runs and not layout.is_full:
+        return layout.loaded()
+    runs.append(layout.run(rows, spill.disk))
+    del layout
+    give_memory_back()
+    merging = Merging(runs, spill.disk, spill.limit, columns.seed, workers)
+    return Loaded(*merging.merged(source.item_schema.types, progress), spill.disk)
+
+
+def _read(
+    source: Source,
+    columns: Columns,
+    spill: Spill,
+    progress: Progress,
+    workers: Workers,
+    *,
+    repeats: bool,
+) -> "tuple[_Repeats, list[Run]]":
+    """Read the source; where memory was full, all but the last of what was read is on disk."""
+    rows = source.rows()
     kind = _Counts if repeats else _Repeats
     layout: _Repeats | None = None
     runs: list[Run] = []
@@ -146,14 +166,7 @@ def load_sets(
                 bar(batch.read)
         finally:
             stopped.set()
-    layout = layout or kind(columns.both(), workers)
-    if not runs and not layout.is_full:
-        return layout.loaded()
-    runs.append(layout.run(rows, spill.disk))
-    del layout
-    give_memory_back()
-    merging = Merging(runs, spill.disk, spill.limit, columns.seed, workers)
-    return Loaded(*merging.merged(source.item_schema.types, progress), spill.disk)
+    return layout or kind(columns.both(), workers), runs
 
 
 def ahead(steps: Iterable[T], stopped: threading.Event, depth: int = 4) -> Iterator[T]:
@@ -205,8 +218,8 @@ def _in_runs(
 ) -> _Runs:
     """Find the runs of a batch and, if items are to be `distinct`, drop most repeats of long ones.
 
-    Most files have a user's rows together: one look-up for each run is enough. Only integers are
-    compared before they are numbered.
+    Most files have a user's rows together: one look-up for each run is enough. Only items that are
+    integers are compared before they are numbered.
     """
     column, *items = batch.columns
     rows = words_of(column)
@@ -229,16 +242,12 @@ def _integers(rows: Words) -> pa.Array:
 def _numbered(
     batches: Iterable[_Runs], columns: Columns, full: threading.Event
 ) -> Iterator[_Numbered]:
-    """Number users, and begin to number items; where memory is full, in new columns from there on.
-
-    No shard of the items waits for the others: they all go on with the next batch.
-    """
+    """Number users, begin to number items; where memory is full, in new columns from there on."""
     both = columns.both()
     for runs in batches:
         if full.is_set():
             full.clear()
             both = columns.both()
-        check_numbers(max(both.users.size(), both.items.size()))
         items = both.items.start(runs.items)
         yield _Numbered(*_numbered_users(runs, both.users), items, runs.read, both)
 

@@ -5,7 +5,7 @@ read, a column gives back the 16-byte blocks and the values that belong to its n
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future, wait
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -27,6 +27,8 @@ from dp_sips.sources.flat import as_arrow, flat
 Numbers = NDArray[np.uint32]
 Numbering = Callable[[], Numbers]
 """Waits for the numbers of rows, and returns them."""
+Keep = Callable[[int, Numbers], object]
+"""Is told a shard, and the rows in which its new words stand."""
 
 _MOST_VALUES: Final = 2**32 - 2**20
 _LEAST_DIRECT: Final = 1 << 15
@@ -97,7 +99,8 @@ class Workers:
 class Table:
     """Distinct words and their numbers, in shards that work side by side.
 
-    A shard that is done with its part of some rows goes on with the next, while others are behind.
+    A shard that is done with its part of some rows goes on with the next while others are behind,
+    as long as a thread is free.
     """
 
     def __init__(self, width: int, seed: int, workers: Workers) -> None:
@@ -116,16 +119,18 @@ class Table:
         new = [np.empty(0, dtype=np.uint32) for _ in self._shards]
         return self.start(words, new.__setitem__)(), new
 
-    def start(self, words: Words, keep: Callable[[int, Numbers], object]) -> Numbering:
+    def start(self, words: Words, keep: Keep | None = None) -> Numbering:
         """Begin to number rows; `keep` is told each shard's rows with new words, in their order."""
         self._make_room(len(words))
-        known, numbers = self._words, np.empty(len(words), dtype=np.uint32)
+        numbers = np.empty(len(words), dtype=np.uint32)
 
         def work(shard: int, before: Future[None] | None) -> None:
             if before:
-                before.result()  # it began earlier, so no thread waits for one that has not begun
+                before.result()  # tasks begin in the order of their submission: this one has begun
             rows = np.empty(len(words) + 1, dtype=np.uint32)
-            keep(shard, rows[: self._shards[shard].number(words, known, numbers, rows)])
+            new = self._shards[shard].number(words, self._words, numbers, rows)
+            if keep:
+                keep(shard, rows[:new])
 
         if len(self._shards) == 1:
             work(0, None)
@@ -143,8 +148,9 @@ class Table:
 
     def _make_room(self, rows: int) -> None:
         """Let the words grow, so that any of the rows may be new."""
-        if self._needed(rows) > len(self._words):
+        if self._needed(rows) > min(len(self._words), _MOST_VALUES):
             self._catch_up()
+            check_numbers(self._needed(rows))
             self._words = self._growing.upto(self._needed(rows))
         if self._words.shape[1] == 1:
             self._look_up_directly()
@@ -154,8 +160,9 @@ class Table:
         return (most // tables.LOT_SIZE + 1) * tables.LOT_SIZE * len(self._shards)
 
     def _catch_up(self) -> None:
-        """Let all shards finish what they were given."""
-        wait(task for task in self._behind if task)
+        """Let all shards finish what they were given: then arrays may move."""
+        for task in filter(None, self._behind):
+            task.result()
         self._uncounted = 0
 
     def _look_up_directly(self) -> None:
@@ -202,10 +209,6 @@ class Table:
         return self._words.take(numbers, axis=0)  # ten times as fast as [numbers]
 
 
-def _keep_none(shard: int, rows: Numbers) -> None:
-    """Forget which rows have new words."""
-
-
 class IntegerColumn:
     """Integers, dates, times and truth values, never null: the value itself is the word."""
 
@@ -216,7 +219,7 @@ class IntegerColumn:
         self.keys, self.used = table.words, table.used
 
     def start(self, arrays: Sequence[pa.Array]) -> Numbering:
-        return self._table.start(integer_rows(arrays[0]), _keep_none)
+        return self._table.start(integer_rows(arrays[0]))
 
     def words(self, array: pa.Array) -> Words | None:
         return integer_rows(array)
@@ -290,7 +293,7 @@ class BlockColumn:
             self._bytes[shard] += self._chunks[shard][-1].nbytes
 
         blocks = value_blocks(values, self._scrambler)
-        return self._table.start(blocks, keep if self._keep_values else _keep_none)
+        return self._table.start(blocks, keep if self._keep_values else None)
 
     def values(self, numbers: NDArray[np.int64]) -> list[pa.Array]:
         # Only the few that are asked for are gathered, shard by shard, then put back in order.
@@ -333,7 +336,7 @@ class TupleColumn:
         words = np.empty((len(arrays[0]), 1), dtype=np.uint64)
         words[:, 0] = first()
         words[:, 0] |= second().astype(np.uint64) << np.uint64(32)
-        return self._table.start(words, _keep_none)
+        return self._table.start(words)
 
     def finish(self) -> None:
         for part in (*self._parts, self._table):
