@@ -126,7 +126,7 @@ class Table:
 
         def work(shard: int, before: Future[None] | None) -> None:
             if before:
-                before.result()  # tasks begin in the order of their submission: this one has begun
+                before.result()  # tasks begin in the order in which they were given: it has begun
             rows = np.empty(len(words) + 1, dtype=np.uint32)
             new = self._shards[shard].number(words, self._words, numbers, rows)
             if keep:
