@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dp_sips.engines.encoding import value_blocks
-from dp_sips.engines.memory import numbering
+from dp_sips.engines.memory import numbering, tables
 from dp_sips.engines.memory.numbering import Numbering, Table, Workers, new_column
 from dp_sips.errors import InputError
 from dp_sips.privacy.blocks import combine
@@ -120,6 +120,23 @@ class TestTable:
             numbers, new = apart.number(words)
             assert (found[place] == numbers).all()
             assert [each[place] for each in kept] == [each.tolist() for each in new]
+
+    @SETTINGS
+    @given(
+        known=st.lists(st.integers(0, 9), min_size=1, max_size=40),
+        values=st.lists(st.sampled_from([0, 1, 2, 20, 39, 40, 41, 2**32, 2**64 - 1]), max_size=90),
+    )
+    def test_small_values_are_looked_up_and_the_others_listed(
+        self, known: list[int], values: list[int]
+    ) -> None:
+        numbers, rows = (np.full(len(values) + 1, 77, dtype=np.uint32) for _ in range(2))
+        others = np.empty((len(values) + 1, 1), dtype=np.uint64)
+        words = np.array(values, dtype=np.uint64).reshape(-1, 1)
+        count = tables.look_up(words, np.array(known, dtype=np.uint32), numbers, others, rows)
+        found = [known[value] if value < len(known) else 0 for value in values]
+        assert rows[:count].tolist() == [row for row, number in enumerate(found) if not number]
+        assert others[:count, 0].tolist() == [values[row] for row in rows[:count]]
+        assert all(numbers[row] == number - 1 for row, number in enumerate(found) if number)
 
     def test_there_is_room_for_rows_that_are_not_counted_yet(self) -> None:
         words, free = np.arange(5000, dtype=np.uint64).reshape(-1, 1), Event()

@@ -17,8 +17,8 @@ from dp_sips.room import addresses_are_short, memory_limit
 
 _SMALL: Final = 1 << 22
 """Bytes up to which an array is copied when it grows."""
-_ORDINARY: Final = 1 << 24
-"""Bytes on ordinary pages: a huge one is cleared whole, which does not pay for little data."""
+_ORDINARY: Final = 1 << 27
+"""Bytes on ordinary pages: a huge one is cleared whole, and some hosts are slow to provide it."""
 _ELSE: Final = 1 << 31
 """Bytes of memory where the system does not say how much there is."""
 

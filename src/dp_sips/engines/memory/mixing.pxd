@@ -1,13 +1,17 @@
 """What several files of compiled loops need."""
 
-from libc.stdint cimport uint64_t
+from libc.stdint cimport uint32_t, uint64_t
 
 cdef extern from *:
     """
     #if defined(__GNUC__) || defined(__clang__)
     #define DP_PREFETCH(address) __builtin_prefetch((address), 1)
+    #define DP_READ(address) __atomic_load_n((address), __ATOMIC_RELAXED)
+    #define DP_WRITE(address, value) __atomic_store_n((address), (value), __ATOMIC_RELAXED)
     #else
     #define DP_PREFETCH(address) ((void)0)
+    #define DP_READ(address) (*(volatile const uint32_t *)(address))
+    #define DP_WRITE(address, value) (*(volatile uint32_t *)(address) = (value))
     #endif
     #if defined(__SIZEOF_INT128__)
     #define DP_SCALE(x, n) ((uint64_t)(((unsigned __int128)(x) * (n)) >> 64))
@@ -18,6 +22,9 @@ cdef extern from *:
     """
     uint64_t SPREAD "DP_SPREAD"  # an odd number without a pattern
     void DP_PREFETCH(const void *address) noexcept nogil
+    # For numbers that one thread writes while another may read them.
+    uint32_t DP_READ(const uint32_t *address) noexcept nogil
+    void DP_WRITE(uint32_t *address, uint32_t value) noexcept nogil
     uint64_t DP_SCALE(uint64_t x, uint64_t n) noexcept nogil
 
 

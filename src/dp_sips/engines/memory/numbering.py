@@ -32,6 +32,7 @@ Keep = Callable[[int, Numbers], object]
 
 _MOST_VALUES: Final = 2**32 - 2**20
 _LEAST_DIRECT: Final = 1 << 15
+_NONE: Numbers = np.empty(0, dtype=np.uint32)
 
 
 def check_numbers(size: int) -> None:
@@ -123,12 +124,13 @@ class Table:
         """Begin to number rows; `keep` is told each shard's rows with new words, in their order."""
         self._make_room(len(words))
         numbers = np.empty(len(words), dtype=np.uint32)
+        words, own_rows = self._look_up(words, numbers)
 
         def work(shard: int, before: Future[None] | None) -> None:
             if before:
                 before.result()  # tasks begin in the order in which they were given: it has begun
             rows = np.empty(len(words) + 1, dtype=np.uint32)
-            new = self._shards[shard].number(words, self._words, numbers, rows)
+            new = self._shards[shard].number(words, own_rows, self._words, numbers, rows)
             if keep:
                 keep(shard, rows[:new])
 
@@ -145,6 +147,14 @@ class Table:
             return numbers
 
         return finished
+
+    def _look_up(self, words: Words, numbers: Numbers) -> tuple[Words, Numbers]:
+        """Number what needs no hash; return the other words and their rows, or none for all."""
+        if not self._small:
+            return words, _NONE
+        others, rows = np.empty_like(words), np.empty(len(words), dtype=np.uint32)
+        count = tables.look_up(words, self._direct.upto(0)[: self._small], numbers, others, rows)
+        return others[:count], rows[:count]
 
     def _make_room(self, rows: int) -> None:
         """Let the words grow, so that any of the rows may be new."""

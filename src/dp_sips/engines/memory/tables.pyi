@@ -3,6 +3,14 @@ from numpy.typing import NDArray
 
 LOT_SIZE: int
 
+def look_up(
+    values: NDArray[uint64],
+    known: NDArray[uint32],
+    numbers: NDArray[uint32],
+    others: NDArray[uint64],
+    rows: NDArray[uint32],
+) -> int: ...
+
 class Shard:
     shard: int
     shards: int
@@ -13,6 +21,7 @@ class Shard:
     def number(
         self,
         values: NDArray[uint64],
+        rows: NDArray[uint32],
         words: NDArray[uint64],
         numbers: NDArray[uint32],
         firsts: NDArray[uint32],

@@ -6,7 +6,7 @@ from libc.stdint cimport uint32_t, uint64_t
 import numpy as np
 
 from dp_sips.engines.memory.growing import Growing
-from dp_sips.engines.memory.mixing cimport DP_PREFETCH, DP_SCALE, SPREAD, mix
+from dp_sips.engines.memory.mixing cimport DP_PREFETCH, DP_READ, DP_SCALE, DP_WRITE, SPREAD, mix
 
 cdef enum:
     BLOCK = 1024  # rows of a batch that are looked up together
@@ -25,6 +25,33 @@ cdef inline uint32_t hash_of_word(uint64_t word, uint64_t seed) noexcept nogil:
     h = (h ^ (h >> 16)) * <uint32_t>0x7FEB352D
     h = (h ^ (h >> 15)) * <uint32_t>0x846CA68B
     return h ^ (h >> 16)
+
+
+def look_up(
+    const uint64_t[:, ::1] values, const uint32_t[::1] known, uint32_t[::1] numbers,
+    uint64_t[:, ::1] others, uint32_t[::1] rows,
+):
+    """Write the numbers of values in the list that shards share; return how many have none there.
+
+    Their values are copied to `others`, and their rows to `rows`. Shards may number values of
+    earlier rows at the same time: what they have just added is found, or is among the others.
+    """
+    cdef Py_ssize_t i, last = values.shape[0] - 1
+    cdef uint64_t value, small = known.shape[0]
+    cdef uint32_t n, count = 0
+    with nogil:
+        # Without a branch: whether a value is small is for chance to say.
+        for i in range(last + 1):
+            value = values[min(i + AHEAD, last), 0]
+            DP_PREFETCH(&known[value if value < small else 0])
+            value = values[i, 0]
+            n = DP_READ(&known[value if value < small else 0])
+            n = n if value < small else 0
+            numbers[i] = n - 1
+            others[count, 0] = value
+            rows[count] = <uint32_t>i
+            count += n == 0
+    return count
 
 
 cdef class Shard:
@@ -110,30 +137,34 @@ cdef class Shard:
         self.slots, self.numbers_of_small, self.small = NULL, NULL, 0
 
     def number(
-        self, const uint64_t[:, ::1] values, uint64_t[:, ::1] words, uint32_t[::1] numbers,
-        uint32_t[::1] firsts,
+        self, const uint64_t[:, ::1] values, const uint32_t[::1] rows, uint64_t[:, ::1] words,
+        uint32_t[::1] numbers, uint32_t[::1] firsts,
     ):
         """Write the numbers of this shard's values to `numbers`, the rows of new ones to `firsts`.
 
-        `words[n]` is the value with number n; there must be room for as many more in each shard as
-        there are rows. Returns how many values are new.
+        Value i is that of row rows[i], or of row i where `rows` is empty. `words[n]` is the value
+        with number n; there must be room for as many more in each shard as there are values.
+        Returns how many values are new.
         """
-        cdef Py_ssize_t rows = values.shape[0], start = 0, stop
+        cdef Py_ssize_t count = values.shape[0], start = 0, stop
+        cdef const uint32_t *row_of = &rows[0] if rows.shape[0] else NULL
         cdef uint32_t new = 0
         with nogil:
-            while start < rows:
+            while start < count:
                 if (self.slotted + BLOCK) * <uint64_t>20 > (self.mask + 1) * 17:
                     with gil:
                         self._double()
-                stop = min(start + BLOCK, rows)
+                stop = min(start + BLOCK, count)
                 # Two calls, so that each is compiled for one width.
                 if self.width == 1:
                     new += self._number(
-                        &values[0, 0], &words[0, 0], 1, start, stop, &numbers[0], &firsts[0] + new
+                        &values[0, 0], row_of, &words[0, 0], 1, start, stop, &numbers[0],
+                        &firsts[0] + new,
                     )
                 else:
                     new += self._number(
-                        &values[0, 0], &words[0, 0], 2, start, stop, &numbers[0], &firsts[0] + new
+                        &values[0, 0], row_of, &words[0, 0], 2, start, stop, &numbers[0],
+                        &firsts[0] + new,
                     )
                 start += BLOCK
         return new
@@ -152,22 +183,22 @@ cdef class Shard:
         return hash_of_word(value[0], self.seed)
 
     cdef inline uint32_t _number(
-        self, const uint64_t *values, uint64_t *words, uint32_t width, Py_ssize_t start,
-        Py_ssize_t stop, uint32_t *numbers, uint32_t *firsts,
+        self, const uint64_t *values, const uint32_t *row_of, uint64_t *words, uint32_t width,
+        Py_ssize_t start, Py_ssize_t stop, uint32_t *numbers, uint32_t *firsts,
     ) noexcept nogil:
         cdef uint32_t hashes[BLOCK + AHEAD]
         cdef const void *homes[BLOCK + AHEAD]
-        cdef uint32_t rows[BLOCK]
+        cdef uint32_t chosen[BLOCK]
         cdef uint32_t mine = 0, new = 0, j, h
         cdef uint64_t at, slot, n
         cdef const uint64_t *value
         cdef Py_ssize_t i
         cdef bint exact
         for i in range(start, stop):
-            rows[mine] = <uint32_t>i
+            chosen[mine] = <uint32_t>i
             mine += self.is_mine(values + i * width, width)
         for j in range(mine):
-            value = values + rows[j] * width
+            value = values + <Py_ssize_t>chosen[j] * width
             hashes[j] = h = self.hash_of(value, width)
             homes[j] = &self.slots[h & self.mask]
             if width == 1 and value[0] < self.small:
@@ -182,8 +213,8 @@ cdef class Shard:
                 at = hashes[j + AHEAD // 2] & self.mask
                 if homes[j + AHEAD // 2] == &self.slots[at] and self.slots[at]:
                     DP_PREFETCH(&words[((self.slots[at] >> 32) - 1) * width])
-            i = rows[j]
-            value = values + i * width
+            value = values + <Py_ssize_t>chosen[j] * width
+            i = chosen[j] if row_of == NULL else row_of[chosen[j]]
             if width == 1 and value[0] < self.small:
                 n = self.numbers_of_small[value[0]]
             else:
@@ -205,7 +236,7 @@ cdef class Shard:
                 n = self.number_of(self.count) + 1
                 self.count += 1
                 if width == 1 and value[0] < self.small:
-                    self.numbers_of_small[value[0]] = <uint32_t>n
+                    DP_WRITE(&self.numbers_of_small[value[0]], <uint32_t>n)
                     self.direct += 1
                 else:
                     self.slots[at] = h | n << 32

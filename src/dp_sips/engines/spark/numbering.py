@@ -16,7 +16,7 @@ def number_blocks(blocks: Blocks) -> tuple[Blocks, NDArray[np.uint32]]:
     distinct = np.empty((len(blocks) + 2 * tables.LOT_SIZE, 2), dtype=np.uint64)
     numbers = np.empty(len(blocks), dtype=np.uint32)
     firsts = np.empty(len(blocks) + 1, dtype=np.uint32)
-    count = shard.number(blocks, distinct, numbers, firsts)
+    count = shard.number(blocks, firsts[:0], distinct, numbers, firsts)
     order = np.argsort(hash_blocks(distinct[:count]))
     positions = np.empty(count, dtype=np.uint32)
     positions[order] = np.arange(count, dtype=np.uint32)
