@@ -40,7 +40,7 @@ def look_up(
     cdef uint64_t value, small = known.shape[0]
     cdef uint32_t n, count = 0
     with nogil:
-        # Without a branch: whether a value is small is for chance to say.
+        # Without branches: no processor could predict which values are small.
         for i in range(last + 1):
             value = values[min(i + AHEAD, last), 0]
             DP_PREFETCH(&known[value if value < small else 0])
