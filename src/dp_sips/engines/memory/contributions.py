@@ -287,8 +287,7 @@ class MemoryContributions(Contributions):
         """Return the contested items, and the users' lists of them."""
         holders = self._added(np.ones(seating.max_items + 1, dtype=np.uint64))
         desks = np.flatnonzero(holders > seating.seats)
-        self._arrays.forget(holders)  # where memory is short, it is for the lists now
-        items = matching.Items(self._precedence(), self._items.blocks, self._key)
+        items = matching.Items(self._precedence(holders), self._items.blocks, self._key)
         sets = matching.Sets(self._sets.items, self._sets.ends, self._user_words(), self._arrays)
         return matching.listed(sets, items, desks, seating, self._for_shares)
 
@@ -303,9 +302,8 @@ class MemoryContributions(Contributions):
         begin, end = begin_of(share[0], ends), begin_of(share[1], ends)
         self._arrays.forget(self._sets.items[begin:end])
 
-    def _precedence(self) -> Weights:
-        """Return the word of each item by which lists are ordered, by its number."""
-        words: Weights = self._arrays.zeros(self._items.size(), np.uint64)
+    def _precedence(self, words: Weights) -> Weights:
+        """Fill in the word of each item by which lists are ordered, by its number."""
         seed = self._key.word(Purpose.BOUNDING_ITEMS)
 
         def work(piece: slice) -> None:
@@ -350,18 +348,21 @@ class MemoryContributions(Contributions):
         released = np.zeros(len(weights), dtype=np.bool_)
         left: list[int] = []  # appending is safe from any thread
         self._votes = None
+        is_new, evidence = "_evidence" not in self.__dict__, self._evidence
 
         def work(piece: slice) -> None:
+            if is_new:  # see `Growing.touched_upto`
+                evidence[piece] = 0
             numbers = self._active(piece)
             known = np.empty(len(numbers), dtype=np.uint64), np.empty(len(numbers))
-            active.gather(numbers, weights, self._evidence, *known)
+            active.gather(numbers, weights, evidence, *known)
             # A slice is faster than a choice.
             rows: Any = piece if len(numbers) == len(weights[piece]) else numbers
             found, yes, claims = decide(self._items.blocks(rows), *known)
-            kept = self._evidence, released.view(np.uint8), self._claims, self._gone.view(np.uint8)
+            kept = evidence, released.view(np.uint8), self._claims, self._gone.view(np.uint8)
             active.scatter(numbers, found, yes.view(np.uint8), claims, *kept)
             left.append(int(np.count_nonzero(claims)))
-            self._arrays.forget(self._evidence[piece])
+            self._arrays.forget(evidence[piece])
 
         self._by_pieces(work, self._stride)
         self._stride = _PIECE * max(1, len(weights) // max(1, sum(left)))
