@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from dp_sips import InputError, MemoryEngine, UsageError, select_partitions
 from dp_sips.engines.memory import loading
-from dp_sips.engines.memory.loading import _Numbered, ahead
 from dp_sips.engines.memory.numbering import Workers, new_column, new_user_column
 from dp_sips.engines.memory.sets import cuts
 from dp_sips.privacy.noise import Key, Purpose
@@ -34,71 +33,6 @@ def no_thread_is_left() -> Iterator[None]:
     for thread in ours() - before:
         thread.join(60)
         assert not thread.is_alive()
-
-
-class TestAhead:
-    @given(st.lists(st.integers()), st.integers(1, 5))
-    def test_keeps_the_order(self, values: list[int], depth: int) -> None:
-        assert list(ahead(iter(values), threading.Event(), depth)) == values
-
-    def test_hands_over_anything(self) -> None:
-        values = [None, 0, (), ValueError("a value, not a failure")]
-        assert list(ahead(values, threading.Event())) == values
-
-    def test_works_in_a_thread_of_its_own(self) -> None:
-        names = (threading.current_thread().name for _ in range(1))
-        (name,) = ahead(names, threading.Event())
-        assert name == "dp-sips reader"
-
-    def test_goes_ahead_but_not_far(self) -> None:
-        made: list[int] = []
-        full = threading.Event()
-
-        def steps() -> Iterator[int]:
-            for i in range(100):
-                made.append(i)
-                if i == 3:
-                    full.set()
-                yield i
-
-        reader = ahead(steps(), threading.Event(), depth=2)
-        assert next(reader) == 0
-        assert full.wait(60)  # one taken, two waiting, one in the hand
-        assert len(made) <= 5
-        assert list(reader) == list(range(1, 100))
-
-    @pytest.mark.parametrize("error", [InputError("bad"), KeyError("x"), KeyboardInterrupt()])
-    def test_errors_reach_the_reader_after_what_came_before(self, error: BaseException) -> None:
-        def steps() -> Iterator[int]:
-            yield 1
-            yield 2
-            raise error
-
-        reader = ahead(steps(), threading.Event())
-        assert [next(reader), next(reader)] == [1, 2]
-        with pytest.raises(type(error)) as caught:
-            next(reader)
-        assert caught.value is error
-
-    def test_a_reader_that_stops_ends_the_thread(self) -> None:
-        ended = threading.Event()
-
-        def steps() -> Iterator[int]:
-            try:
-                while True:
-                    yield 1
-            finally:
-                ended.set()
-
-        before, stopped = ours(), threading.Event()
-        reader = ahead(ahead(steps(), stopped), stopped)
-        next(reader)
-        assert len(ours() - before) == 2
-        stopped.set()
-        assert list(reader) == []
-        for thread in ours() - before:
-            thread.join(60)
-        assert ours() == before
 
 
 class TestInterrupted:
@@ -206,10 +140,8 @@ class TestPairs:
             for batch in batches:
                 columns = map(pa.array, zip(*batch, strict=True))
                 rows = pa.record_batch(list(columns), names=["user", "item"])
-                runs = loading._in_runs(rows, users.words, distinct=kind is loading._Repeats)
-                numbered = loading._numbered_users(runs, users)
-                begun = items.start(runs.items)
-                layout.add(_Numbered(*numbered, begun, runs.read, layout.columns))
+                step, distinct = (rows, layout.columns), kind is loading._Repeats
+                layout.add(loading._numbered(step, distinct=distinct))
                 for user, item in batch:
                     expected.setdefault(user, Counter())[item] += 1
             sets = layout.sets()

@@ -2,9 +2,8 @@
 
 import time
 from collections.abc import Iterator
-from concurrent.futures import CancelledError, ThreadPoolExecutor
-from contextlib import suppress
-from threading import Event, Thread
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 
 from dp_sips.engines.encoding import value_blocks
 from dp_sips.engines.memory import numbering, tables
-from dp_sips.engines.memory.numbering import Numbering, Table, Workers, new_column
+from dp_sips.engines.memory.numbering import Table, Workers, new_column
 from dp_sips.errors import InputError
 from dp_sips.privacy.blocks import combine
 from dp_sips.privacy.noise import Key
@@ -50,7 +49,7 @@ class TestTable:
             if not batch:
                 continue
             words = np.array(batch, dtype=np.uint64)[:, :width].copy()
-            numbers, firsts = table.number(words)
+            numbers, firsts = table.number_alone(words)
             new = {tuple(words[row]) for rows in firsts for row in rows}
             assert new == {tuple(row) for row in words} - known.keys()
             assert sum(map(len, firsts)) == len(new)
@@ -78,14 +77,14 @@ class TestTable:
         cuts = np.unique(np.random.default_rng(1).integers(0, distinct, 12))
         numbers = np.concatenate(
             [
-                table.number(np.ascontiguousarray(part))[0]
+                table.number(np.ascontiguousarray(part))
                 for part in np.split(words, cuts)
                 if len(part)
             ]
         )
         assert len(np.unique(numbers)) == distinct
         again = np.random.default_rng(1).integers(0, distinct, 300_000)
-        found, firsts = table.number(np.ascontiguousarray(words[again]))
+        found, firsts = table.number_alone(np.ascontiguousarray(words[again]))
         assert (found == numbers[again]).all()
         assert not any(map(len, firsts))
         assert numbers.max() < table.size()
@@ -97,29 +96,27 @@ class TestTable:
         width=st.sampled_from([1, 2]),
         rows=st.lists(st.integers(1, 20_000), min_size=2, max_size=8),
         distinct=st.integers(1, 100_000),
-        waiting=st.integers(1, 3),
     )
-    def test_batches_that_overlap_are_numbered_as_one_by_one(
-        self, workers: Workers, width: int, rows: list[int], distinct: int, waiting: int
+    def test_several_threads_number_the_same_words_alike(
+        self, workers: Workers, width: int, rows: list[int], distinct: int
     ) -> None:
-        """Tables grow, also those of small integers, while shards are behind."""
+        """Tables grow, also those of small integers, while other threads are at work on them."""
         rng = np.random.default_rng(len(rows))
         batches = [rng.integers(0, distinct, (n, width), dtype=np.uint64) for n in rows]
-        apart, overlapping = Table(width, 7, workers), Table(width, 7, workers)
-        kept: list[list[list[int]]] = [[] for _ in range(workers.shards)]
-        begun: list[Numbering] = []
-        found: list[Any] = []
-        for words in batches:
-            begun.append(
-                overlapping.start(words, lambda shard, new: kept[shard].append(new.tolist()))
-            )
-            if len(begun) > waiting:
-                found.append(begun.pop(0)())
-        found += [numbers() for numbers in begun]
-        for place, words in enumerate(batches):
-            numbers, new = apart.number(words)
-            assert (found[place] == numbers).all()
-            assert [each[place] for each in kept] == [each.tolist() for each in new]
+        table, new = Table(width, 7, workers), [0] * workers.shards
+
+        def keep(shard: int, firsts: Any) -> None:
+            new[shard] += len(firsts)
+
+        with ThreadPoolExecutor(4) as pool:
+            found = np.concatenate([*pool.map(lambda words: table.number(words, keep), batches)])
+        words = np.concatenate(batches)
+        values, places = np.unique(words, axis=0, return_inverse=True)
+        pairs = np.unique(np.stack([places.reshape(-1), found]), axis=1)
+        assert len(values) == pairs.shape[1] == len(np.unique(pairs[1])) == sum(new)
+        assert new == [shard.count for shard in table._shards]
+        table.finish()
+        assert (table.words(found) == words).all()
 
     @SETTINGS
     @given(
@@ -138,16 +135,11 @@ class TestTable:
         assert others[:count, 0].tolist() == [values[row] for row in rows[:count]]
         assert all(numbers[row] == number - 1 for row, number in enumerate(found) if number)
 
-    def test_there_is_room_for_rows_that_are_not_counted_yet(self) -> None:
-        words, free = np.arange(5000, dtype=np.uint64).reshape(-1, 1), Event()
+    def test_there_is_room_for_the_rows_of_all_threads(self) -> None:
         with ThreadPoolExecutor(1) as pool:
             table = Table(1, 5, Workers(pool, 2))
-            pool.submit(free.wait)
-            begun = table.start(words)
-            needed = table._needed(5000)
-            free.set()
-            begun()
-        assert needed >= 2 * 10_000
+        with table._room_for(5000), table._room_for(5000):
+            assert len(table._words) >= 2 * 10_000
 
     def test_too_many_numbers_are_refused_before_they_are_given(
         self, monkeypatch: pytest.MonkeyPatch
@@ -156,61 +148,50 @@ class TestTable:
         words = np.arange(1 << 12, dtype=np.uint64).reshape(-1, 1)
         with ThreadPoolExecutor(2) as pool:
             table = Table(1, 5, Workers(pool, 2))
-            found = [table.start(words) for _ in range(9)]  # no more than these, again and again
+        first = table.number(words)
+        for _ in range(9):  # no more than these, again and again
             with pytest.raises(InputError, match="more than 4 billion"):
-                table.start(np.arange(1 << 15, dtype=np.uint64).reshape(-1, 1))
-            assert all((begun() == found[0]()).all() for begun in found)
+                table.number(np.arange(1 << 15, dtype=np.uint64).reshape(-1, 1))
+            assert (table.number(words) == first).all()
 
-    def test_no_list_grows_while_a_shard_is_behind(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Small integers are found in a list, which is made longer only when nobody reads it."""
+    def test_no_list_grows_while_a_shard_is_at_work(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Small integers are found in a list, which is made longer only when nobody adds to it."""
         monkeypatch.setattr(numbering, "_LEAST_DIRECT", 64)
         words, free, more = np.arange(400, dtype=np.uint64).reshape(-1, 1), Event(), Event()
-        with ThreadPoolExecutor(2) as pool, ThreadPoolExecutor(1) as other:
+        with ThreadPoolExecutor(2) as pool:
             table = Table(1, 5, Workers(pool, 2))
-            first = table.start(words, lambda _shard, _rows: free.wait())
-            while sum(shard.direct for shard in table._shards) < 128:
+            first = pool.submit(table.number, words, lambda _shard, _rows: free.wait())
+            while sum(shard.direct for shard in table._shards) < 64:
                 time.sleep(0.001)
-            second = other.submit(table.start, words)
+            before = table._small
+            second = pool.submit(table.number, words)
             second.add_done_callback(lambda _: more.set())
             early = more.wait(0.2)
+            unchanged = table._small == before
             free.set()
-            numbers = first(), second.result()()
+            numbers = first.result(), second.result()
+        assert unchanged
         assert not early
         assert (numbers[0] == numbers[1]).all()
         assert len(set(numbers[0].tolist())) == len(words)
 
-    def test_nobody_waits_for_tasks_that_were_cancelled(self) -> None:
-        pool, free = ThreadPoolExecutor(1), Event()
-        table = Table(1, 5, Workers(pool, 2))
-        pool.submit(free.wait)
-        table.start(np.zeros((1, 1), dtype=np.uint64))
-
-        def wait() -> None:
-            with suppress(CancelledError):
-                table._catch_up()
-
-        waiting = Thread(target=wait, daemon=True)
-        waiting.start()
-        pool.shutdown(wait=False, cancel_futures=True)
-        waiting.join(10)
-        free.set()
-        assert not waiting.is_alive()
-
-    def test_a_failure_reaches_who_waits(self) -> None:
+    def test_a_failure_is_raised_and_leaves_the_table_free(self) -> None:
         def fail(_shard: int, _rows: Any) -> None:
             raise MemoryError
 
+        words = np.zeros((1, 1), dtype=np.uint64)
         with ThreadPoolExecutor(2) as pool:
             table = Table(1, 5, Workers(pool, 2))
-            begun = table.start(np.zeros((1, 1), dtype=np.uint64), fail)
             with pytest.raises(MemoryError):
-                begun()
+                table.number(words, fail)
+            assert pool.submit(table.number, words).result(60).shape == (1,)
+        assert table._rows == 0
 
     def test_one_shard_numbers_in_order_of_appearance(self) -> None:
         with ThreadPoolExecutor(1) as pool:
             table = Table(1, 5, Workers(pool, 1))
             values = np.random.default_rng(1).integers(0, 5000, 20_000, dtype=np.uint64)
-            numbers, (firsts,) = table.number(values.reshape(-1, 1))
+            numbers, (firsts,) = table.number_alone(values.reshape(-1, 1))
         assert numbers[firsts].tolist() == list(range(len(firsts)))
         assert firsts.tolist() == sorted(np.unique(values, return_index=True)[1].tolist())
 
@@ -231,8 +212,8 @@ def test_columns_give_values_and_blocks_back(kind: str, workers: Workers) -> Non
     values, kinds = KINDS[kind]
     arrays: list[Any] = [pa.array(v, k) for v, k in zip(values, kinds, strict=True)]
     column = new_column(kinds, nullable=False, seed=3, workers=workers, scrambler=SCRAMBLER)
-    numbers = column.start(arrays)().astype(np.int64)
-    again = column.start([array.slice(1) for array in arrays])()
+    numbers = column.number(arrays).astype(np.int64)
+    again = column.number([array.slice(1) for array in arrays])
     assert again.tolist() == numbers[1:].tolist()
     column.finish()
     assert len(set(numbers.tolist())) == len(set(zip(*values, strict=True)))
@@ -247,7 +228,7 @@ def test_nullable_columns(kind: str, workers: Workers) -> None:
     holed = [[None, *column, None] for column in values]
     arrays: list[Any] = [pa.array(v, k) for v, k in zip(holed, kinds, strict=True)]
     column = new_column(kinds, nullable=True, seed=3, workers=workers, scrambler=SCRAMBLER)
-    numbers = column.start(arrays)().astype(np.int64)
+    numbers = column.number(arrays).astype(np.int64)
     column.finish()
     assert [array.to_pylist() for array in column.values(numbers)] == holed
     assert numbers[0] == numbers[-1]
@@ -267,15 +248,15 @@ def test_dictionaries_that_look_alike_are_told_apart(workers: Workers) -> None:
         ["", "ab", "c"],
     ):
         batch = pa.DictionaryArray.from_arrays(indices, pa.array(words))
-        numbers = column.start([batch])().astype(np.int64)
+        numbers = column.number([batch]).astype(np.int64)
         assert [array.to_pylist() for array in column.values(numbers)] == [words]
     sliced: Any = pa.DictionaryArray.from_arrays(indices, pa.array(["x", "a", "b", "c"]).slice(1))
-    numbers = column.start([sliced])().astype(np.int64)
+    numbers = column.number([sliced]).astype(np.int64)
     assert column.values(numbers)[0].to_pylist() == ["a", "b", "c"]
 
 
-def test_values_of_batches_that_overlap(workers: Workers) -> None:
-    """Text, then a dictionary, then text, each begun before the last is done: all come back."""
+def test_values_of_batches_side_by_side(workers: Workers) -> None:
+    """Text, a dictionary and more text, in threads of their own: all come back."""
     column = new_column([pa.string()], nullable=True, seed=3, workers=workers, scrambler=SCRAMBLER)
     long = [f"page {n}" for n in range(50_000)]
     entries: Any = pa.array(["x", "page 7", "y"])
@@ -284,8 +265,9 @@ def test_values_of_batches_that_overlap(workers: Workers) -> None:
         pa.DictionaryArray.from_arrays(pa.array([2, 0, None, 1]), entries),
         pa.array([*long[::7], None, "z"]),
     ]
-    begun = [column.start([batch]) for batch in batches]
-    numbers = [numbering().astype(np.int64) for numbering in begun]
+    with ThreadPoolExecutor(3) as pool:
+        found = [*pool.map(lambda batch: column.number([batch]), batches)]
+    numbers = [each.astype(np.int64) for each in found]
     column.finish()
-    for batch, found in zip(batches, numbers, strict=True):
-        assert column.values(found)[0].to_pylist() == batch.to_pylist()
+    for batch, each in zip(batches, numbers, strict=True):
+        assert column.values(each)[0].to_pylist() == batch.to_pylist()

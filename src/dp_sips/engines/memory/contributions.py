@@ -325,7 +325,8 @@ class MemoryContributions(Contributions):
 
     def _turns(self, max_items: int) -> folds.Turns:
         self.order(max_items)
-        order = bounding.turns(self._key, self._user_blocks())
+        blocks = self._users.blocks(slice(len(self._sets.ends)))  # there is room for more
+        order = bounding.turns(self._key, blocks)
         most = min(max_items, self._longest)
         return folds.Turns(self._sets.items, self._sets.ends, order, most)
 
@@ -480,9 +481,6 @@ class MemoryContributions(Contributions):
 
         self._by_pieces(work, size=len(words))
         return words
-
-    def _user_blocks(self) -> Blocks:
-        return self._users.blocks(slice(len(self._sets.ends)))  # there is room for more
 
     def _counts_of(self, public: PublicCounts) -> NDArray[np.uint32]:
         counts: NDArray[np.uint32] = self._arrays.zeros(self._items.size(), np.uint32)

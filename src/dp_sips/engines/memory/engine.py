@@ -82,7 +82,8 @@ class MemoryEngine(Engine):
         threads = self.threads or os.cpu_count() or 1
         pool = ThreadPoolExecutor(threads, thread_name_prefix="dp-sips")
         # Two shards for each of a few threads, so that none waits long for the last of a batch.
-        workers = Workers(pool, min(2 * threads, _MOST_SHARDS) if threads > 1 else 1)
+        shards = min(2 * threads, _MOST_SHARDS) if threads > 1 else 1
+        workers = Workers(pool, shards, threads)
         nullable = source.nulls == "group"
         columns = Columns(
             # One shard numbers users in order of first appearance, which shows scattered rows.

@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from dp_sips.room import addresses_are_short, memory_limit
 
-_SMALL: Final = 1 << 22
+_SMALL: Final = 1 << 18
 """Bytes up to which an array is copied when it grows."""
 _ORDINARY: Final = 1 << 27
 """Bytes on ordinary pages: a huge one is cleared whole, and some hosts are slow to provide it."""

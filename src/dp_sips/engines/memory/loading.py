@@ -1,17 +1,16 @@
 """From batches to the layout in which rounds are fast: each user's distinct items side by side.
 
-Three stages run at the same time, each in a thread of its own: the source reads and decodes, users
-are hashed, and a user's rows found where they are together; both columns are numbered; repeats are
-dropped. Only numbers are kept: four bytes a pair, or six until they are in order.
+Threads take batches in turns, and work on them side by side: users are hashed, a user's rows found
+where they are together, items numbered. Batch by batch, users are numbered and repeats dropped.
+Only numbers are kept: four bytes a pair, or six until they are in order.
 """
 
 import itertools
-import queue
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,12 +21,12 @@ from dp_sips.engines.memory import folds, kernels
 from dp_sips.engines.memory.allocator import give_memory_back
 from dp_sips.engines.memory.disk import Arrays, Disk, InMemory
 from dp_sips.engines.memory.growing import Growing
+from dp_sips.engines.memory.in_order import in_order
 from dp_sips.engines.memory.merging import Merging
 from dp_sips.engines.memory.numbering import (
     Column,
     GrowingColumn,
     Numbered,
-    Numbering,
     Numbers,
     UserColumn,
     Workers,
@@ -43,8 +42,6 @@ from dp_sips.progress import Progress
 from dp_sips.room import check_room
 from dp_sips.sources import Source
 from dp_sips.sources.flat import as_arrow
-
-T = TypeVar("T")
 
 _USER_BYTES, _ITEM_BYTES = 16, 18
 """What a round needs of each user (size and end) and item (a histogram, evidence, two flags)."""
@@ -85,26 +82,16 @@ class Loaded(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Runs:
+class _Batch:
     """A batch in runs of rows: row r belongs to users[j] where starts[j] ≤ r < starts[j + 1].
 
     Users are words; where they are still a dictionary of text, there are no `starts`, and each row
-    has a user. Of the rows that were `read`, some repeats may be left out.
+    has a user. Items are numbers. Of the rows that were `read`, some repeats may be left out.
     """
 
     users: Words | pa.Array
     starts: Numbers | None
-    items: Sequence[pa.Array]
-    read: int
-
-
-@dataclass(frozen=True)
-class _Numbered:
-    """A batch in runs whose users are numbers, and whose items will be."""
-
-    users: Numbers
-    starts: Numbers
-    items: Numbering
+    items: Numbers
     read: int
     columns: Both
 
@@ -144,119 +131,72 @@ def _read(
     kind = _Counts if repeats else _Repeats
     layout: _Repeats | None = None
     runs: list[Run] = []
-    full, stopped = threading.Event(), threading.Event()
-    with progress.bar("reading, encoding", rows) as bar:
-        try:
-            pieces = (piece for batch in source.batches() for piece in spill.pieces(batch))
-            # Where nulls are items, they must not become 0, as they do among words.
-            distinct = not repeats and source.nulls != "group"
-            words_of = columns.users().words
-            found = (_in_runs(piece, words_of, distinct=distinct) for piece in pieces)
-            for batch in ahead(_numbered(ahead(found, stopped), columns, full), stopped):
-                if layout and layout.columns is not batch.columns:
-                    runs.append(layout.run(rows, spill.disk))
-                    layout = None
-                    give_memory_back()  # now that it is short, free memory is not kept
-                layout = layout or kind(batch.columns, workers)
-                layout.add(batch)
-                # Batches on their way still belong to this run: one word is enough.
-                if not layout.is_full and spill.is_due(layout.held(), layout.needed()):
-                    layout.is_full = True
-                    full.set()
-                bar(batch.read)
-        finally:
-            stopped.set()
+    full = threading.Event()
+    # Where nulls are items, they must not become 0, as they do among words.
+    distinct = not repeats and source.nulls != "group"
+    pieces = (piece for batch in source.batches() for piece in spill.pieces(batch))
+    work = partial(_numbered, distinct=distinct)
+    with (
+        progress.bar("reading, encoding", rows) as bar,
+        in_order(work, _with_columns(pieces, columns, full), workers.threads) as batches,
+    ):
+        for batch in batches:
+            if layout and layout.columns is not batch.columns:
+                runs.append(layout.run(rows, spill.disk))
+                layout = None
+                give_memory_back()  # now that it is short, free memory is not kept
+            layout = layout or kind(batch.columns, workers)
+            layout.add(batch)
+            # Batches on their way still belong to this run: one word is enough.
+            if not layout.is_full and spill.is_due(layout.held(), layout.needed()):
+                layout.is_full = True
+                full.set()
+            bar(batch.read)
     return layout or kind(columns.both(), workers), runs
 
 
-def ahead(steps: Iterable[T], stopped: threading.Event, depth: int = 4) -> Iterator[T]:
-    """Run an iterator in a thread of its own, at most `depth` results ahead of its reader.
-
-    An error in the thread is raised here. Once `stopped` is set, both sides end.
-    """
-    results = _Results(depth, stopped)
-
-    def work() -> None:
-        try:
-            for step in steps:
-                results.put((step,))
-                if stopped.is_set():
-                    return
-            results.put(None)
-        except BaseException as error:  # noqa: BLE001 (whatever it is, the reader must hear of it)
-            results.put(error)
-
-    threading.Thread(target=work, name="dp-sips reader", daemon=True).start()
-    while (result := results.get()) is not None:
-        if isinstance(result, BaseException):
-            raise result
-        yield result[0]
+def _with_columns(
+    pieces: Iterable[pa.RecordBatch], columns: Columns, full: threading.Event
+) -> Iterator[tuple[pa.RecordBatch, Both]]:
+    """Yield each piece with its columns; where memory is full, new ones from there on."""
+    both = columns.both()
+    for piece in pieces:
+        if full.is_set():
+            full.clear()
+            both = columns.both()
+        yield piece, both
 
 
-class _Results:
-    """A queue at which nobody waits any longer once `stopped` is set."""
-
-    def __init__(self, depth: int, stopped: threading.Event) -> None:
-        self._queue: queue.Queue[Any] = queue.Queue(depth)
-        self._stopped = stopped
-
-    def put(self, result: Any) -> None:
-        while not self._stopped.is_set():
-            with suppress(queue.Full):
-                return self._queue.put(result, timeout=0.1)
-        return None
-
-    def get(self) -> Any:
-        while not self._stopped.is_set():
-            with suppress(queue.Empty):
-                return self._queue.get(timeout=0.1)
-        return None
-
-
-def _in_runs(
-    batch: pa.RecordBatch, words_of: Callable[[pa.Array], Words | None], *, distinct: bool
-) -> _Runs:
-    """Find the runs of a batch and, if items are to be `distinct`, drop most repeats of long ones.
+def _numbered(step: tuple[pa.RecordBatch, Both], *, distinct: bool) -> _Batch:
+    """Find the runs of a batch, and number its items; of long runs, drop most repeats before.
 
     Most files have a user's rows together: one look-up for each run is enough. Only items that are
-    integers are compared before they are numbered.
+    integers are compared before they are numbered, and if they are to be `distinct`.
     """
+    batch, columns = step
     column, *items = batch.columns
-    rows = words_of(column)
-    if rows is None:
-        return _Runs(column, None, items, len(batch))
-    starts = _run_starts(rows)
-    users = rows if len(starts) > len(rows) else rows.take(starts[:-1], axis=0)
-    single = len(items) == 1 and encoding.is_integer_like(items[0].type)
-    if distinct and single and _LONG * len(users) <= len(batch):
-        values, kept = integer_rows(items[0]), np.empty((len(batch), 1), dtype=np.uint64)
-        kept = kept[: drop_recent(values, starts, kept)]
-        items = [_integers(kept)]
-    return _Runs(users, starts, items, len(batch))
+    users, starts = columns.users.words(column), None
+    if users is not None:
+        starts = _run_starts(users)
+        users = users if len(starts) > len(users) else users.take(starts[:-1], axis=0)
+        single = len(items) == 1 and encoding.is_integer_like(items[0].type)
+        if distinct and single and _LONG * len(users) <= len(batch):
+            values, kept = integer_rows(items[0]), np.empty((len(batch), 1), dtype=np.uint64)
+            items = [_integers(kept[: drop_recent(values, starts, kept)])]
+    numbers = columns.items.number(items)
+    return _Batch(column if users is None else users, starts, numbers, len(batch), columns)
 
 
 def _integers(rows: Words) -> pa.Array:
     return as_arrow(rows.view(np.int64))
 
 
-def _numbered(
-    batches: Iterable[_Runs], columns: Columns, full: threading.Event
-) -> Iterator[_Numbered]:
-    """Number users, begin to number items; where memory is full, in new columns from there on."""
-    both = columns.both()
-    for runs in batches:
-        if full.is_set():
-            full.clear()
-            both = columns.both()
-        items = both.items.start(runs.items)
-        yield _Numbered(*_numbered_users(runs, both.users), items, runs.read, both)
-
-
-def _numbered_users(runs: _Runs, column: UserColumn) -> tuple[Numbers, Numbers]:
+def _numbered_users(batch: _Batch) -> tuple[Numbers, Numbers]:
     """Return the number of each run's user, and where runs start."""
-    if runs.starts is not None:
-        return column.number(runs.users), runs.starts
-    numbers = column.start([runs.users])()
+    column = batch.columns.users
+    if batch.starts is not None:
+        return column.number_words(batch.users), batch.starts
+    numbers = column.number([batch.users])
     starts = _run_starts(numbers.reshape(-1, 1))
     return numbers[starts[:-1]], starts
 
@@ -286,8 +226,8 @@ class _Repeats:
         self._scattered: Scattered | None = None
         self.is_full = False
 
-    def add(self, batch: _Numbered) -> None:
-        users, starts, items = batch.users, batch.starts, batch.items()
+    def add(self, batch: _Batch) -> None:
+        (users, starts), items = _numbered_users(batch), batch.items
         # Users are numbered as they first appear: where rows are together, numbers never fall.
         if not (self._scattered or kernels.rising(users, self._user_count - 1)):
             self._scattered, self._together = Scattered(), Together()

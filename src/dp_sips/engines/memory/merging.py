@@ -134,7 +134,7 @@ class Merging:
             rows = np.flatnonzero(mine.used[piece])
             keys = mine.item_keys[piece][rows]
             here = np.flatnonzero(bucket_of(keys, part.parts) == part.number)
-            numbers, firsts = part.table.number(keys[here])
+            numbers, firsts = part.table.number_alone(keys[here])
             renumbered[piece][rows[here]] = numbers + np.uint32(part.base)
             if len(mine.values):
                 part.origins.note(numbers, here + place, firsts)
@@ -190,7 +190,7 @@ class Merging:
         for run, numbers in zip(self.runs, renumbered, strict=True):
             users, pairs = run.users_of(bucket), run.pairs_of(bucket)
             if users.stop > users.start:
-                found, _ = table.number(run.users[users].copy())
+                found = table.number(run.users[users].copy())
                 items, counts = numbers[run.items[pairs]], run.counts[pairs].copy()
                 parts.append((found, run.sizes[users].copy(), items, counts))
                 self.disk.drop(run.items[pairs])

@@ -5,8 +5,10 @@ read, a column gives back the 16-byte blocks and the values that belong to its n
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -25,8 +27,6 @@ from dp_sips.sources.batches import same_bytes
 from dp_sips.sources.flat import as_arrow, flat
 
 Numbers = NDArray[np.uint32]
-Numbering = Callable[[], Numbers]
-"""Waits for the numbers of rows, and returns them."""
 Keep = Callable[[int, Numbers], object]
 """Is told a shard, and the rows in which its new words stand."""
 
@@ -66,8 +66,8 @@ class Column(Numbered, Protocol):
 class GrowingColumn(Column, Protocol):
     """A column that is still being read."""
 
-    def start(self, arrays: Sequence[pa.Array]) -> Numbering:
-        """Begin to number the rows' values; new ones get new numbers. More rows may be started."""
+    def number(self, arrays: Sequence[pa.Array]) -> Numbers:
+        """Return the rows' numbers; new values get new ones. Any thread may ask at any time."""
 
     def held(self) -> int:
         """Return about how many bytes of memory the column takes."""
@@ -85,23 +85,23 @@ class UserColumn(GrowingColumn, Protocol):
     def words(self, array: pa.Array) -> Words | None:
         """Return the rows' words, unless the array is better numbered as it is."""
 
-    def number(self, words: Words) -> Numbers:
+    def number_words(self, words: Words) -> Numbers:
         """Return the number of each word; new ones get new numbers."""
 
 
 @dataclass(frozen=True)
 class Workers:
-    """The threads that work on tables, and how many shards each table has."""
+    """The threads that work side by side, and how many shards each table has."""
 
     pool: Executor
     shards: int
+    threads: int = 1
 
 
 class Table:
-    """Distinct words and their numbers, in shards that work side by side.
+    """Distinct words and their numbers, in shards.
 
-    A shard that is done with its part of some rows goes on with the next while others are behind,
-    as long as a thread is free.
+    Several threads may number rows at the same time: a shard is one thread's at a time.
     """
 
     def __init__(self, width: int, seed: int, workers: Workers) -> None:
@@ -109,80 +109,106 @@ class Table:
         self._shards = [
             tables.Shard(shard, workers.shards, width, seed) for shard in range(workers.shards)
         ]
+        self._locks = [Lock() for _ in self._shards]
         self._growing = Growing(np.uint64, width)
         self._words: Words = self._growing.upto(0)
         self._direct, self._small = Growing(np.uint32), 0
-        self._behind: list[Future[None] | None] = [None] * workers.shards
-        self._uncounted = 0  # rows that were given to shards since all of them had finished
+        self._making_room, self._rows = Lock(), 0  # rows that are being numbered
 
-    def number(self, words: Words) -> tuple[Numbers, list[Numbers]]:
-        """Return the rows' numbers, and for each shard the rows in which its new words stand."""
-        new = [np.empty(0, dtype=np.uint32) for _ in self._shards]
-        return self.start(words, new.__setitem__)(), new
+    def number(self, words: Words, keep: Keep | None = None) -> Numbers:
+        """Return the rows' numbers; `keep` is told of new words, in the order of their numbers."""
+        with self._room_for(len(words)):
+            numbers, work = self._begin(words, keep)
+            left = list(range(len(self._shards)))
+            while left:
+                shard = self._free_one(left)
+                try:
+                    work(shard)
+                finally:
+                    self._locks[shard].release()
+                left.remove(shard)
+        return numbers
 
-    def start(self, words: Words, keep: Keep | None = None) -> Numbering:
-        """Begin to number rows; `keep` is told each shard's rows with new words, in their order."""
-        self._make_room(len(words))
+    def number_alone(self, words: Words) -> tuple[Numbers, list[Numbers]]:
+        """Return the rows' numbers, and for each shard the rows in which its new words stand.
+
+        All threads of the pool work on these rows: no other thread may number any.
+        """
+        new = [_NONE for _ in self._shards]
+        with self._room_for(len(words)):
+            numbers, work = self._begin(words, new.__setitem__)
+            list(self._pool.map(work, range(len(new))))
+        return numbers, new
+
+    def _begin(self, words: Words, keep: Keep | None) -> tuple[Numbers, Callable[[int], None]]:
+        """Return the numbers that need no hash, and a function that lets a shard add its own."""
         numbers = np.empty(len(words), dtype=np.uint32)
         words, own_rows = self._look_up(words, numbers)
 
-        def work(shard: int, before: Future[None] | None) -> None:
-            if before:
-                before.result()  # tasks begin in the order in which they were given: it has begun
+        def work(shard: int) -> None:
             rows = np.empty(len(words) + 1, dtype=np.uint32)
             new = self._shards[shard].number(words, own_rows, self._words, numbers, rows)
             if keep:
                 keep(shard, rows[:new])
 
-        if len(self._shards) == 1:
-            work(0, None)
-            return lambda: numbers
-        tasks = [self._pool.submit(work, *task) for task in enumerate(self._behind)]
-        self._behind = list(tasks)
-        self._uncounted += len(words)
+        return numbers, work
 
-        def finished() -> Numbers:
-            for task in tasks:
-                task.result()
-            return numbers
-
-        return finished
+    def _free_one(self, shards: list[int]) -> int:
+        """Return a shard that is this thread's now; if all are taken, wait for the first."""
+        for shard in shards:
+            if self._locks[shard].acquire(blocking=False):
+                return shard
+        self._locks[shards[0]].acquire()
+        return shards[0]
 
     def _look_up(self, words: Words, numbers: Numbers) -> tuple[Words, Numbers]:
         """Number what needs no hash; return the other words and their rows, or none for all."""
-        if not self._small:
+        known = self._direct.upto(0)[: self._small]
+        if not len(known):
             return words, _NONE
         others, rows = np.empty_like(words), np.empty(len(words), dtype=np.uint32)
-        count = tables.look_up(words, self._direct.upto(0)[: self._small], numbers, others, rows)
+        count = tables.look_up(words, known, numbers, others, rows)
         return others[:count], rows[:count]
 
-    def _make_room(self, rows: int) -> None:
+    @contextmanager
+    def _room_for(self, rows: int) -> Iterator[None]:
         """Let the words grow, so that any of the rows may be new."""
-        if self._needed(rows) > min(len(self._words), _MOST_VALUES):
-            self._catch_up()
-            check_numbers(self._needed(rows))
-            self._words = self._growing.upto(self._needed(rows))
+        try:
+            with self._making_room:
+                self._rows += rows
+                self._make_room()
+            yield
+        finally:
+            with self._making_room:
+                self._rows -= rows
+
+    def _make_room(self) -> None:
+        most = max(shard.count for shard in self._shards) + self._rows
+        needed = (most // tables.LOT_SIZE + 1) * tables.LOT_SIZE * len(self._shards)
+        if needed > min(len(self._words), _MOST_VALUES):
+            check_numbers(needed)
+            with self._all_shards():
+                self._words = self._growing.upto(needed)
         if self._words.shape[1] == 1:
             self._look_up_directly()
 
-    def _needed(self, rows: int) -> int:
-        most = max(shard.count for shard in self._shards) + self._uncounted + rows
-        return (most // tables.LOT_SIZE + 1) * tables.LOT_SIZE * len(self._shards)
-
-    def _catch_up(self) -> None:
-        """Let all shards finish what they were given: then arrays may move."""
-        for task in filter(None, self._behind):
-            task.result()
-        self._uncounted = 0
+    @contextmanager
+    def _all_shards(self) -> Iterator[None]:
+        """Have all shards to oneself: then arrays may move."""
+        with ExitStack() as locks:
+            for lock in self._locks:
+                locks.enter_context(lock)
+            yield
 
     def _look_up_directly(self) -> None:
         """Find integers without a hash, as long as at least half of those up to there occur."""
         while self._small < 2 * max(_LEAST_DIRECT, sum(shard.direct for shard in self._shards)):
-            self._catch_up()
-            self._small = max(2 * self._small, 2 * _LEAST_DIRECT)
-            direct = self._direct.touched_upto(self._small)
-            for shard in self._shards:
-                shard.use_direct(direct, self._small, self._words)
+            with self._all_shards():
+                small = max(2 * self._small, 2 * _LEAST_DIRECT)
+                direct = self._direct.touched_upto(small)
+                for shard in self._shards:
+                    shard.use_direct(direct, small, self._words)
+                self._small = small
 
     def size(self) -> int:
         """Return a number above all numbers given so far; not all below it need be in use."""
@@ -228,14 +254,14 @@ class IntegerColumn:
         self.size, self.finish, self.held = table.size, table.finish, table.held
         self.keys, self.used = table.words, table.used
 
-    def start(self, arrays: Sequence[pa.Array]) -> Numbering:
-        return self._table.start(integer_rows(arrays[0]))
+    def number(self, arrays: Sequence[pa.Array]) -> Numbers:
+        return self._table.number(integer_rows(arrays[0]))
 
     def words(self, array: pa.Array) -> Words | None:
         return integer_rows(array)
 
-    def number(self, words: Words) -> Numbers:
-        return self._table.number(words)[0]
+    def number_words(self, words: Words) -> Numbers:
+        return self._table.number(words)
 
     def blocks(self, numbers: slice | NDArray[Any]) -> Blocks:
         return integer_blocks(self._table.words(numbers)[:, 0])
@@ -264,46 +290,48 @@ class BlockColumn:
         self._chunks: list[list[pa.Array]] = [[] for _ in range(workers.shards)]
         self._kind = kind
         self._seen: tuple[pa.Array, Numbers] | None = None
+        self._seeing = Lock()
         self.size, self.finish, self.used = table.size, table.finish, table.used
         self.blocks = self.keys = table.words
 
     def held(self) -> int:
         return self._table.held() + sum(self._bytes)
 
-    def start(self, arrays: Sequence[pa.Array]) -> Numbering:
+    def number(self, arrays: Sequence[pa.Array]) -> Numbers:
         array = arrays[0]
         if not pa.types.is_dictionary(array.type):
-            return self._start(array)
+            return self._number(array)
         entries = self._number_entries(array.dictionary)
         if array.null_count:
-            null = self._start(pa.nulls(1, array.dictionary.type))()
+            null = self._number(pa.nulls(1, array.dictionary.type))
             wide = array.indices.cast(pa.int64())  # the null's number may be one too many for less
             indices, entries = wide.fill_null(len(entries)), np.append(entries, null)
         else:
             indices = array.indices
-        return lambda: entries[flat(indices)]
+        return np.asarray(entries[flat(indices)])
 
     def words(self, array: pa.Array) -> Words | None:
         if pa.types.is_dictionary(array.type):  # its entries are fewer than its rows
             return None
         return value_blocks(array, self._scrambler)
 
-    def number(self, words: Words) -> Numbers:
-        return self._table.number(words)[0]
+    def number_words(self, words: Words) -> Numbers:
+        return self._table.number(words)
 
     def _number_entries(self, dictionary: pa.Array) -> Numbers:
         # Batches of one Parquet row group share one dictionary: it need be numbered only once.
-        if self._seen is None or not same_bytes(self._seen[0], dictionary):
-            self._seen = dictionary, self._start(dictionary)()
-        return self._seen[1]
+        with self._seeing:
+            if self._seen is None or not same_bytes(self._seen[0], dictionary):
+                self._seen = dictionary, self._number(dictionary)
+            return self._seen[1]
 
-    def _start(self, values: pa.Array) -> Numbering:
+    def _number(self, values: pa.Array) -> Numbers:
         def keep(shard: int, rows: Numbers) -> None:
             self._chunks[shard].append(values.take(as_arrow(rows)))
             self._bytes[shard] += self._chunks[shard][-1].nbytes
 
         blocks = value_blocks(values, self._scrambler)
-        return self._table.start(blocks, keep if self._keep_values else None)
+        return self._table.number(blocks, keep if self._keep_values else None)
 
     def values(self, numbers: NDArray[np.int64]) -> list[pa.Array]:
         # Only the few that are asked for are gathered, shard by shard, then put back in order.
@@ -341,12 +369,12 @@ class TupleColumn:
     def keys(self, numbers: slice) -> Words:
         return self.blocks(numbers)
 
-    def start(self, arrays: Sequence[pa.Array]) -> Numbering:
-        first, second = self._parts[0].start(arrays[:-1]), self._parts[1].start(arrays[-1:])
+    def number(self, arrays: Sequence[pa.Array]) -> Numbers:
+        first, second = self._parts[0].number(arrays[:-1]), self._parts[1].number(arrays[-1:])
         words = np.empty((len(arrays[0]), 1), dtype=np.uint64)
-        words[:, 0] = first()
-        words[:, 0] |= second().astype(np.uint64) << np.uint64(32)
-        return self._table.start(words)
+        words[:, 0] = first
+        words[:, 0] |= second.astype(np.uint64) << np.uint64(32)
+        return self._table.number(words)
 
     def finish(self) -> None:
         for part in (*self._parts, self._table):
