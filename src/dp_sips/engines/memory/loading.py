@@ -138,7 +138,7 @@ def _read(
     work = partial(_numbered, distinct=distinct)
     with (
         progress.bar("reading, encoding", rows) as bar,
-        in_order(work, _with_columns(pieces, columns, full), workers.threads) as batches,
+        in_order(work, _with_columns(pieces, columns, full), workers.readers) as batches,
     ):
         for batch in batches:
             if layout and layout.columns is not batch.columns:

@@ -91,11 +91,11 @@ class UserColumn(GrowingColumn, Protocol):
 
 @dataclass(frozen=True)
 class Workers:
-    """The threads that work side by side, and how many shards each table has."""
+    """The threads that work side by side, how many shards tables have, and who reads batches."""
 
     pool: Executor
     shards: int
-    threads: int = 1
+    readers: int = 1
 
 
 class Table:
