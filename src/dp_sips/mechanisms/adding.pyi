@@ -1,4 +1,4 @@
-from numpy import float64, uint8, uint64
+from numpy import float64, int64, uint8, uint64
 from numpy.typing import NDArray
 
 def add_round(
@@ -9,4 +9,11 @@ def add_round(
     steps: NDArray[uint8],
     total: NDArray[float64],
     claims: NDArray[uint8],
+) -> None: ...
+def add_claim(
+    chances: NDArray[float64],
+    claims: NDArray[int64],
+    places: NDArray[int64],
+    row: NDArray[float64],
+    more: NDArray[float64],
 ) -> None: ...

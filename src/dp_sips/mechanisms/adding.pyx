@@ -1,5 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Evidence, compiled: a round's noisy weights are added, and the sum says what an item claims."""
+"""Evidence, compiled: noisy weights are added, and the sum says what an item claims; so do chances.
+
+The second loop is of the accounting, and sees no data.
+"""
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
@@ -30,3 +33,34 @@ def add_round(
             claim = one * <uint8_t>(sum_ >= first) + two * <uint8_t>(sum_ >= second)
             claim += three * <uint8_t>(sum_ >= third) + four * <uint8_t>(sum_ >= fourth)
             claims[i] = claim
+
+
+def add_claim(
+    const double[:, ::1] chances, const int64_t[::1] claims, const int64_t[:, ::1] places,
+    const double[::1] row, double[::1] more,
+):
+    """Turn F_n into F_{n+1}: Σ_a P[a] F_n(x − a) for each x of a round's window.
+
+    A window is row[first : stop], its places; before it are as many zeros as the largest claim. Sums
+    are taken in the order of the claims, of which the first is 0.
+    """
+    cdef Py_ssize_t i, x, one, two, three, four
+    cdef double none, first, second, third, fourth, sum_
+    if not chances.shape[0] == places.shape[0] or row.shape[0] != more.shape[0]:
+        raise ValueError("each round must have a window, and both rows the same length")
+    if not chances.shape[1] == claims.shape[0] == 5 or places.shape[1] != 2:
+        raise ValueError("there must be five claims, and two ends of a window")
+    one, two, three, four = claims[1], claims[2], claims[3], claims[4]
+    for i in range(places.shape[0]):
+        if not four <= places[i, 0] <= places[i, 1] <= row.shape[0]:
+            raise ValueError("windows must be in the row, behind as many zeros as a claim can have")
+    with nogil:
+        for i in range(chances.shape[0]):
+            none, first, second = chances[i, 0], chances[i, 1], chances[i, 2]
+            third, fourth = chances[i, 3], chances[i, 4]
+            for x in range(places[i, 0], places[i, 1]):
+                sum_ = none * row[x]
+                sum_ = sum_ + first * row[x - one]
+                sum_ = sum_ + second * row[x - two]
+                sum_ = sum_ + third * row[x - three]
+                more[x] = sum_ + fourth * row[x - four]

@@ -161,7 +161,7 @@ class ClaimSums:
         self._count = 0
         self._lows = np.zeros(len(chances), np.int64)
         self._places: list[slice] = []
-        self._row = self._part = self._odds = np.empty(0)
+        self._row = self._next = np.empty(0)
         self._place([np.ones(1)] * len(chances))
 
     def quantiles(self, count: int, chances: Floats) -> Floats:
@@ -178,15 +178,14 @@ class ClaimSums:
         return np.asarray(found / WHOLE_CLAIM)
 
     def _add_claim(self) -> None:
+        from dp_sips.mechanisms import adding  # compiled, and not needed by every plan
+
         if self._count and self._count % _CLAIMS_AT_ONCE == 0:
             self._cut()
         self._count += 1
-        row, part = self._row, self._part
-        more = self._odds[0] * row
-        for claim, odds in zip(CLAIMS[1:], self._odds[1:], strict=True):
-            np.multiply(odds[claim:], row[:-claim], out=part[claim:])
-            more[claim:] += part[claim:]
-        self._row = more
+        places = np.array([(place.start, place.stop) for place in self._places])
+        adding.add_claim(self._chances, np.array(CLAIMS), places, self._row, self._next)
+        self._row, self._next = self._next, self._row
 
     def _windows(self) -> list[Floats]:
         return [self._row[place] for place in self._places]
@@ -205,11 +204,9 @@ class ClaimSums:
         sizes = np.minimum(grown, np.maximum(1, self._highest - self._lows))
         stops = np.cumsum(sizes + WHOLE_CLAIM)
         self._places = list(map(slice, (stops - sizes).tolist(), stops.tolist()))
-        self._row, self._part = np.ones(stops[-1]), np.empty(stops[-1])
-        self._odds = np.repeat(self._chances.T, sizes + WHOLE_CLAIM, axis=1)
+        self._row, self._next = np.zeros(stops[-1]), np.zeros(stops[-1])
         for place, window in zip(self._places, windows, strict=True):
-            before = slice(place.start - WHOLE_CLAIM, place.start)
-            self._row[before] = self._odds[:, before] = 0.0
+            self._row[place] = 1.0
             self._row[place][: len(window)] = window[: place.stop - place.start]
 
 

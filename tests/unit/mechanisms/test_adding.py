@@ -1,10 +1,11 @@
 """Evidence, compiled, against NumPy's floats, to the bit."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dp_sips.mechanisms.adding import add_round
+from dp_sips.mechanisms.adding import add_claim, add_round
 
 STEPS = np.array([1, 3, 5, 7], dtype=np.uint8)
 numbers = st.floats(-1e9, 1e9) | st.floats(-10, 10)
@@ -26,3 +27,26 @@ def test_sums_and_claims(
     assert total.tolist() == expected.tolist()
     reached = (expected[:, None] >= np.array(edges)) * STEPS.astype(np.int64)
     assert claims.tolist() == reached.sum(axis=1).tolist()
+
+
+def test_one_more_claim() -> None:
+    """Two windows, each behind zeros, and what is between them stays as it was."""
+    random = np.random.default_rng(1)
+    chances, claims = random.random((2, 5)), np.array([0, 1, 4, 9, 16])
+    row = np.concatenate([np.zeros(16), random.random(30), np.zeros(16), random.random(7)])
+    places, more = np.array([[16, 46], [62, 69]]), np.full(len(row), 7.0)
+    add_claim(chances, claims, places, row, more)
+    expected = np.full(len(row), 7.0)
+    for (first, stop), odds in zip(places, chances, strict=True):
+        for x in range(first, stop):
+            expected[x] = sum(p * row[x - claim] for p, claim in zip(odds, claims, strict=True))
+    assert more.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(
+    "places", [[[15, 20]], [[16, 41]], [[20, 16]], [[16, 20, 24]], [[16, 20], [20, 24]]]
+)
+def test_windows_are_in_the_row(places: list[list[int]]) -> None:
+    row = np.zeros(40)
+    with pytest.raises(ValueError, match=r"window|zeros"):
+        add_claim(np.ones((1, 5)), np.array([0, 1, 4, 9, 16]), np.array(places), row, row.copy())
