@@ -1,5 +1,6 @@
 """Numbering: equal values get equal numbers, distinct values distinct ones, and all come back."""
 
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -160,8 +161,10 @@ class TestTable:
         words, free, more = np.arange(400, dtype=np.uint64).reshape(-1, 1), Event(), Event()
         with ThreadPoolExecutor(2) as pool:
             table = Table(1, 5, Workers(pool, 2))
-            first = pool.submit(table.number, words, lambda _shard, _rows: free.wait())
+            first = pool.submit(table.number, words, lambda _shard, _rows: free.wait(60))
+            deadline = time.monotonic() + 60
             while sum(shard.direct for shard in table._shards) < 64:
+                assert time.monotonic() < deadline
                 time.sleep(0.001)
             before = table._small
             second = pool.submit(table.number, words)
@@ -271,3 +274,27 @@ def test_values_of_batches_side_by_side(workers: Workers) -> None:
     column.finish()
     for batch, each in zip(batches, numbers, strict=True):
         assert column.values(each)[0].to_pylist() == batch.to_pylist()
+
+
+def test_threads_with_dictionaries_of_their_own() -> None:
+    """What is known of the last dictionary changes hands all the time."""
+    words = [[f"{n} of {which}" for n in range(50)] for which in range(3)]
+    batches: list[Any] = [
+        pa.DictionaryArray.from_arrays(pa.array([7, 0, which]), pa.array(entries))
+        for which, entries in enumerate(words)
+    ]
+    with ThreadPoolExecutor(4) as pool:
+        workers = Workers(pool, 2)
+        column = new_column(
+            [pa.string()], nullable=False, seed=3, workers=workers, scrambler=SCRAMBLER
+        )
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(1e-6)
+        try:
+            found = [*pool.map(lambda which: column.number([batches[which]]), [0, 1, 2] * 500)]
+        finally:
+            sys.setswitchinterval(before)
+    column.finish()
+    for which, numbers in enumerate(found):
+        values = column.values(numbers.astype(np.int64))[0].to_pylist()
+        assert values == batches[which % 3].to_pylist()

@@ -81,11 +81,8 @@ class MemoryEngine(Engine):
         public = public_counts(bounds.public_counts, source, key)
         threads = self.threads or os.cpu_count() or 1
         pool = ThreadPoolExecutor(threads, thread_name_prefix="dp-sips")
-        # Two shards for each of a few threads, so that readers seldom wait for the same one.
-        shards = min(2 * threads, _MOST_SHARDS) if threads > 1 else 1
-        # One reader more than threads, as one may have to wait for its turn to read.
-        readers = threads + 1 if threads > 1 else 1
-        workers = Workers(pool, shards, readers)
+        # Two shards for each of a few threads, so that they seldom wait for the same one.
+        workers = Workers(pool, min(2 * threads, _MOST_SHARDS) if threads > 1 else 1)
         nullable = source.nulls == "group"
         columns = Columns(
             # One shard numbers users in order of first appearance, which shows scattered rows.

@@ -3,83 +3,51 @@
 import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Executor, Future
 from contextlib import contextmanager
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 S = TypeVar("S")
 T = TypeVar("T")
 
 
 @contextmanager
-def in_order(work: Callable[[S], T], steps: Iterable[S], threads: int) -> Iterator[Iterator[T]]:
-    """Give what comes of each step, one after the other, while threads work on the next few.
+def in_order(
+    work: Callable[[S], T], steps: Iterable[S], pool: Executor, ahead: int
+) -> Iterator[Iterator[T]]:
+    """Give what comes of each step, one after the other, while the pool works on the next few.
 
-    A thread takes a step while no other does, and then works on it beside the others: only results
-    go from hand to hand. An error in a step, or in the work on it, is raised in its place. Threads
-    end with the context, after what they are at.
+    One thread takes all steps, as some things may not change hands, and at most so many `ahead` of
+    the reader of results. An error in a step, or in the work on it, is raised in its place. The
+    thread ends with the context, after the step that it is at.
     """
-    line = _Line(work, steps, 2 * threads)
-    for _ in range(threads):
-        threading.Thread(target=line.run, name="dp-sips reader", daemon=True).start()
-    try:
-        yield line.results()
-    finally:
-        line.end()
+    results: queue.SimpleQueue[Future[T] | None] = queue.SimpleQueue()
+    room, is_over = threading.Semaphore(ahead), threading.Event()
 
-
-class _OverError(Exception):
-    """There was no next step."""
-
-
-class _Line(Generic[S, T]):
-    """Steps, at most so many of them ahead of the reader, and what will come of them."""
-
-    def __init__(self, work: Callable[[S], T], steps: Iterable[S], most: int) -> None:
-        self._work, self._steps, self._taking = work, iter(steps), threading.Lock()
-        self._room, self._is_over = threading.Semaphore(most), False
-        self._results: queue.SimpleQueue[Future[T]] = queue.SimpleQueue()
-
-    def run(self) -> None:
-        """Work on one step after the other."""
-        while not self._is_over:
-            self._room.acquire()
-            self._work_on_next()
-        self.end()
-
-    def _work_on_next(self) -> None:
-        result: Future[T] = Future()
+    def take() -> None:
         try:
-            with self._taking:
-                if self._is_over:
+            for step in steps:
+                room.acquire()
+                if is_over.is_set():
                     return
-                self._results.put(result)
-                step = self._next()
-            result.set_result(self._work(step))
+                results.put(pool.submit(work, step))
+                del step  # it may be large, and the next may take long
+            results.put(None)
         except BaseException as error:  # noqa: BLE001 (whatever it is, the reader must hear of it)
-            result.set_exception(error)
+            failed: Future[T] = Future()
+            failed.set_exception(error)
+            results.put(failed)
 
-    def _next(self) -> S:
-        """Return the next step; after the last, or an error, it is over."""
-        try:
-            return next(self._steps)
-        except BaseException as error:
-            self._is_over = True
-            if isinstance(error, StopIteration):
-                raise _OverError from None
-            raise
+    def given() -> Iterator[T]:
+        while (result := results.get()) is not None:
+            yield result.result()
+            del result  # as above
+            room.release()
 
-    def results(self) -> Iterator[T]:
-        """Wait for each result, in order."""
-        while True:
-            try:
-                found = self._results.get().result()
-            except _OverError:
-                return
-            self._room.release()
-            yield found
-
-    def end(self) -> None:
-        """Take no more steps; whoever waits for room wakes up."""
-        self._is_over = True
-        self._room.release()
+    taking = threading.Thread(target=take, name="dp-sips reader", daemon=True)
+    taking.start()
+    try:
+        yield given()
+    finally:
+        is_over.set()
+        room.release()

@@ -1,7 +1,8 @@
 """From batches to the layout in which rounds are fast: each user's distinct items side by side.
 
-Threads take batches in turns, and work on them side by side: users are hashed, a user's rows found
-where they are together, items numbered. Batch by batch, users are numbered and repeats dropped.
+One thread reads batches, and others work on them side by side: users are hashed, a user's rows
+found where they are together, items numbered. Then, batch by batch, users are numbered and repeats
+dropped.
 Only numbers are kept: four bytes a pair, or six until they are in order.
 """
 
@@ -47,6 +48,8 @@ _USER_BYTES, _ITEM_BYTES = 16, 18
 """What a round needs of each user (size and end) and item (a histogram, evidence, two flags)."""
 _WORKING_SPACE = 1 << 27
 """Bytes for batches on their way, and for what libraries set aside."""
+_AHEAD = 6
+"""Batches on their way."""
 _LONG = 4
 """Rows of a user, on average, among which it pays to look for repeats before they are numbered."""
 _NONE: Numbers = np.empty(0, dtype=np.uint32)
@@ -138,7 +141,7 @@ def _read(
     work = partial(_numbered, distinct=distinct)
     with (
         progress.bar("reading, encoding", rows) as bar,
-        in_order(work, _with_columns(pieces, columns, full), workers.readers) as batches,
+        in_order(work, _with_columns(pieces, columns, full), workers.pool, _AHEAD) as batches,
     ):
         for batch in batches:
             if layout and layout.columns is not batch.columns:

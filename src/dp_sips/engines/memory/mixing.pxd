@@ -6,8 +6,8 @@ cdef extern from *:
     """
     #if defined(__GNUC__) || defined(__clang__)
     #define DP_PREFETCH(address) __builtin_prefetch((address), 1)
-    #define DP_READ(address) __atomic_load_n((address), __ATOMIC_RELAXED)
-    #define DP_WRITE(address, value) __atomic_store_n((address), (value), __ATOMIC_RELAXED)
+    #define DP_READ(address) __atomic_load_n((address), __ATOMIC_ACQUIRE)
+    #define DP_WRITE(address, value) __atomic_store_n((address), (value), __ATOMIC_RELEASE)
     #else
     #define DP_PREFETCH(address) ((void)0)
     #define DP_READ(address) (*(volatile const uint32_t *)(address))
@@ -22,7 +22,7 @@ cdef extern from *:
     """
     uint64_t SPREAD "DP_SPREAD"  # an odd number without a pattern
     void DP_PREFETCH(const void *address) noexcept nogil
-    # For numbers that one thread writes while another may read them.
+    # For numbers that one thread writes while others may read: who sees one sees what came before.
     uint32_t DP_READ(const uint32_t *address) noexcept nogil
     void DP_WRITE(uint32_t *address, uint32_t value) noexcept nogil
     uint64_t DP_SCALE(uint64_t x, uint64_t n) noexcept nogil

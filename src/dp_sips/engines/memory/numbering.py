@@ -91,11 +91,10 @@ class UserColumn(GrowingColumn, Protocol):
 
 @dataclass(frozen=True)
 class Workers:
-    """The threads that work side by side, how many shards tables have, and who reads batches."""
+    """The threads that work side by side, and how many shards each table has."""
 
     pool: Executor
     shards: int
-    readers: int = 1
 
 
 class Table:
