@@ -470,8 +470,8 @@ _WEIGHTS: Final = [
         "evidence is forgotten in the memory engine",
         "engines agree",
         "engines.memory.contributions:MemoryContributions.decide_on_evidence",
-        "weights, self._evidence, *known",
-        "weights, 0 * self._evidence, *known",
+        "weights, evidence, *known",
+        "weights, 0 * evidence, *known",
     ),
     _slip(
         "evidence is forgotten on a retry",
