@@ -1,4 +1,4 @@
-"""Steps worked on side by side: in order, not far ahead, and ended by whoever reads them."""
+"""Steps worked on side by side: in order, not far ahead, and no longer than they are read."""
 
 import threading
 import time

@@ -17,9 +17,9 @@ def in_order(
 ) -> Iterator[Iterator[T]]:
     """Give what comes of each step, one after the other, while the pool works on the next few.
 
-    One thread takes all steps, as some things may not change hands, and at most so many `ahead` of
-    the reader of results. An error in a step, or in the work on it, is raised in its place. The
-    thread ends with the context, after the step that it is at.
+    One thread takes all steps, as a source may belong to the thread that opened it, and hands over
+    at most `ahead` of them before their results are read. An error in a step, or in the work on it,
+    is raised in its place. The thread ends with the context, after the step that it is at.
     """
     results: queue.SimpleQueue[Future[T] | None] = queue.SimpleQueue()
     room, is_over = threading.Semaphore(ahead), threading.Event()
