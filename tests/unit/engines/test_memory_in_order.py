@@ -10,23 +10,16 @@ from weakref import ref
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.threads import none_is_left, ours
 
 from dp_sips import InputError
 from dp_sips.engines.memory.in_order import in_order
 
 
-def ours() -> set[threading.Thread]:
-    return {thread for thread in threading.enumerate() if thread.name == "dp-sips reader"}
-
-
 @pytest.fixture(autouse=True)
 def no_thread_is_left() -> Iterator[None]:
-    """Threads that a test starts end with it; they may take a moment to notice."""
-    before = ours()
-    yield
-    for thread in ours() - before:
-        thread.join(60)
-        assert not thread.is_alive()
+    with none_is_left():
+        yield
 
 
 def same(step: object) -> object:

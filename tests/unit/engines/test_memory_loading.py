@@ -1,6 +1,5 @@
 """Loading: threads that read ahead, and pairs that end up together."""
 
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.threads import none_is_left, ours
 
 from dp_sips import InputError, MemoryEngine, UsageError, select_partitions
 from dp_sips.engines.memory import loading
@@ -21,18 +21,10 @@ from dp_sips.engines.memory.sets import cuts
 from dp_sips.privacy.noise import Key, Purpose
 
 
-def ours() -> set[threading.Thread]:
-    return {thread for thread in threading.enumerate() if thread.name.startswith("dp-sips")}
-
-
 @pytest.fixture(autouse=True)
 def no_thread_is_left() -> Iterator[None]:
-    """Threads that a test starts end with it; they may take a moment to notice."""
-    before = ours()
-    yield
-    for thread in ours() - before:
-        thread.join(60)
-        assert not thread.is_alive()
+    with none_is_left():
+        yield
 
 
 class TestInterrupted:

@@ -44,8 +44,7 @@ def in_order(
             del result  # as above
             room.release()
 
-    taking = threading.Thread(target=take, name="dp-sips reader", daemon=True)
-    taking.start()
+    threading.Thread(target=take, name="dp-sips reader", daemon=True).start()
     try:
         yield given()
     finally:

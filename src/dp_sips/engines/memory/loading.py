@@ -171,10 +171,10 @@ def _with_columns(
 
 
 def _numbered(step: tuple[pa.RecordBatch, Both], *, distinct: bool) -> _Batch:
-    """Find the runs of a batch, and number its items; of long runs, drop most repeats before.
+    """Find the runs of a batch, drop most repeats in long ones, and number the items.
 
-    Most files have a user's rows together: one look-up for each run is enough. Only items that are
-    integers are compared before they are numbered, and if they are to be `distinct`.
+    Most files have a user's rows together: one look-up for each run is enough. Repeats
+    are dropped here only among integers, and only where items are to be `distinct`.
     """
     batch, columns = step
     column, *items = batch.columns
