@@ -17,3 +17,9 @@ def add_claim(
     row: NDArray[float64],
     more: NDArray[float64],
 ) -> None: ...
+def first_reached(
+    places: NDArray[int64],
+    row: NDArray[float64],
+    chances: NDArray[float64],
+    found: NDArray[int64],
+) -> None: ...

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Evidence, compiled: noisy weights are added, and the sum says what an item claims; so do chances.
 
-The second loop is of the accounting, and sees no data.
+All loops but the first are of the accounting, and see no data.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
@@ -64,3 +64,26 @@ def add_claim(
                 sum_ = sum_ + second * row[x - two]
                 sum_ = sum_ + third * row[x - three]
                 more[x] = sum_ + fourth * row[x - four]
+
+
+def first_reached(
+    const int64_t[:, ::1] places, const double[::1] row, const double[::1] chances,
+    int64_t[:, ::1] found,
+):
+    """Write how far into each round's window F first reaches each of these chances, which ascend.
+
+    Where F never does, this is the length of the window.
+    """
+    cdef Py_ssize_t i, k, x
+    if found.shape[0] != places.shape[0] or found.shape[1] != chances.shape[0]:
+        raise ValueError("there must be a number for each round and chance")
+    for i in range(places.shape[0]):
+        if not 0 <= places[i, 0] <= places[i, 1] <= row.shape[0]:
+            raise ValueError("windows must be in the row")
+    with nogil:
+        for i in range(places.shape[0]):
+            x = places[i, 0]
+            for k in range(chances.shape[0]):
+                while x < places[i, 1] and row[x] < chances[k]:
+                    x += 1
+                found[i, k] = x - places[i, 0]

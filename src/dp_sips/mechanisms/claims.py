@@ -29,6 +29,7 @@ _HARDLY = 1e-20
 # above is cut off each time this number of claims has been added.
 _WINDOW = (1e-22, 1 - 1e-13)
 _CLAIMS_AT_ONCE = 16
+_CLAIMS: Final = np.array(CLAIMS)
 
 
 @dataclass(frozen=True)
@@ -160,8 +161,6 @@ class ClaimSums:
         self._highest = (most * mean + 4 * math.sqrt(most) * deviation).astype(np.int64) + 32
         self._count = 0
         self._lows = np.zeros(len(chances), np.int64)
-        self._places: list[slice] = []
-        self._row = self._next = np.empty(0)
         self._place([np.ones(1)] * len(chances))
 
     def quantiles(self, count: int, chances: Floats) -> Floats:
@@ -169,30 +168,23 @@ class ClaimSums:
 
         Counts must not fall from call to call. Chances ascend from 0, at which x is 0.
         """
+        from dp_sips.mechanisms import adding  # compiled, and not needed by every plan
+
         while self._count < count:
-            self._add_claim()
-        lower = chances / UPWARDS
-        found = np.array([window.searchsorted(lower) for window in self._windows()])
+            if self._count and self._count % _CLAIMS_AT_ONCE == 0:
+                self._cut()
+            adding.add_claim(self._chances, _CLAIMS, self._places, self._row, self._next)
+            self._row, self._next = self._next, self._row
+            self._count += 1
+        found = np.empty((len(self._places), len(chances)), dtype=np.int64)
+        adding.first_reached(self._places, self._row, chances / UPWARDS, found)
         found += self._lows[:, None]
         found[:, 0] = 0
         return np.asarray(found / WHOLE_CLAIM)
 
-    def _add_claim(self) -> None:
-        from dp_sips.mechanisms import adding  # compiled, and not needed by every plan
-
-        if self._count and self._count % _CLAIMS_AT_ONCE == 0:
-            self._cut()
-        self._count += 1
-        places = np.array([(place.start, place.stop) for place in self._places])
-        adding.add_claim(self._chances, np.array(CLAIMS), places, self._row, self._next)
-        self._row, self._next = self._next, self._row
-
-    def _windows(self) -> list[Floats]:
-        return [self._row[place] for place in self._places]
-
     def _cut(self) -> None:
         """Cut off what is hardly above 0, and what is nearly 1."""
-        windows = self._windows()
+        windows = [self._row[start:stop] for start, stop in self._places.tolist()]
         ends = np.array([window.searchsorted(_WINDOW) for window in windows])
         self._lows += ends[:, 0]
         pairs = zip(windows, ends.tolist(), strict=True)
@@ -203,11 +195,12 @@ class ClaimSums:
         grown = np.array([len(window) for window in windows]) + _CLAIMS_AT_ONCE * WHOLE_CLAIM
         sizes = np.minimum(grown, np.maximum(1, self._highest - self._lows))
         stops = np.cumsum(sizes + WHOLE_CLAIM)
-        self._places = list(map(slice, (stops - sizes).tolist(), stops.tolist()))
+        self._places = np.stack((stops - sizes, stops), axis=1)
         self._row, self._next = np.zeros(stops[-1]), np.zeros(stops[-1])
-        for place, window in zip(self._places, windows, strict=True):
-            self._row[place] = 1.0
-            self._row[place][: len(window)] = window[: place.stop - place.start]
+        for (start, stop), window in zip(self._places.tolist(), windows, strict=True):
+            kept = window[: stop - start]
+            self._row[start : start + len(kept)] = kept
+            self._row[start + len(kept) : stop] = 1.0
 
 
 def cdf(x: Floats) -> Floats:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dp_sips.mechanisms.adding import add_claim, add_round
+from dp_sips.mechanisms.adding import add_claim, add_round, first_reached
 
 STEPS = np.array([1, 3, 5, 7], dtype=np.uint8)
 numbers = st.floats(-1e9, 1e9) | st.floats(-10, 10)
@@ -50,3 +50,21 @@ def test_windows_are_in_the_row(places: list[list[int]]) -> None:
     row = np.zeros(40)
     with pytest.raises(ValueError, match=r"window|zeros"):
         add_claim(np.ones((1, 5)), np.array([0, 1, 4, 9, 16]), np.array(places), row, row.copy())
+
+
+@given(st.lists(st.lists(st.floats(0, 1), max_size=30).map(sorted), min_size=1), st.data())
+def test_where_chances_are_first_reached(windows: list[list[float]], data: st.DataObject) -> None:
+    some = st.floats(0, 1) | st.sampled_from([0.5, *windows[0]])  # what is reached exactly counts
+    chances = np.array(sorted(data.draw(st.lists(some))))
+    stops = np.cumsum([len(window) for window in windows])
+    places = np.stack((stops - [len(window) for window in windows], stops), axis=1)
+    found = np.empty((len(windows), len(chances)), dtype=np.int64)
+    first_reached(places, np.concatenate(windows), chances, found)
+    expected = [np.searchsorted(window, chances).tolist() for window in windows]
+    assert found.tolist() == expected
+
+
+@pytest.mark.parametrize("places", [[[-1, 2]], [[0, 41]], [[3, 2]], [[0, 2], [2, 4]]])
+def test_windows_that_are_not_in_the_row_have_no_chances(places: list[list[int]]) -> None:
+    with pytest.raises(ValueError, match=r"in the row|each round"):
+        first_reached(np.array(places), np.zeros(40), np.zeros(3), np.empty((1, 3), np.int64))

@@ -335,15 +335,24 @@ class BlockColumn:
     def values(self, numbers: NDArray[np.int64]) -> list[pa.Array]:
         # Only the few that are asked for are gathered, shard by shard, then put back in order.
         shards, places = self._table.places(numbers)
-        kind = encoding.plain_type(self._kind)
-        found: list[pa.Array] = [pa.nulls(0, kind)]
+        found: list[pa.Array] = [pa.nulls(0, encoding.plain_type(self._kind))]
         rows = []
         for shard, chunks in enumerate(self._chunks):
             mine = np.flatnonzero(shards == shard)
-            found += pa.chunked_array(chunks, kind).take(as_arrow(places[mine])).chunks
+            mine = mine[places[mine].argsort()]
+            found += _taken(chunks, places[mine])
             rows.append(mine)
         back = np.argsort(np.concatenate(rows))
         return [pa.concat_arrays(found).take(as_arrow(back))]
+
+
+def _taken(chunks: list[pa.Array], places: NDArray[np.int64]) -> Iterator[pa.Array]:
+    """Yield the values at ascending places; Arrow itself would join all chunks first."""
+    ends = np.cumsum([len(chunk) for chunk in chunks])
+    stops = places.searchsorted(ends)
+    for chunk, end, first, stop in zip(chunks, ends, [0, *stops], stops, strict=False):
+        if first < stop:
+            yield chunk.take(as_arrow(places[first:stop] - (end - len(chunk))))
 
 
 class TupleColumn:
