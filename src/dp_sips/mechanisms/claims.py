@@ -154,6 +154,10 @@ class ClaimSums:
     have, and with space to grow for a few claims.
     """
 
+    _places: Integers
+    _row: Floats
+    _next: Floats
+
     def __init__(self, chances: Floats, most: int) -> None:
         mean = chances @ CLAIMS
         deviation = np.sqrt(np.maximum(chances @ np.square(CLAIMS) - mean**2, 0.0))

@@ -15,6 +15,7 @@ from dp_sips.engines.memory import active, folds, kernels, matching, ordering, s
 from dp_sips.engines.memory.allocator import return_to_usual
 from dp_sips.engines.memory.counting import KeyCounter, places_of
 from dp_sips.engines.memory.disk import Arrays
+from dp_sips.engines.memory.histograms import Histograms
 from dp_sips.engines.memory.min_users import NO_TABLE, Givers
 from dp_sips.engines.memory.numbering import Column, Numbered, Numbers
 from dp_sips.engines.memory.saving import numbers_of, sum_of_ranks
@@ -77,8 +78,8 @@ class MemoryContributions(Contributions):
         self._released: Bools = arrays.zeros(items.size(), np.bool_)
         self._stride = _PIECE  # how many items have about _PIECE active ones among them
         self._votes: matching.Votes | None = None  # a look and a round may ask for the same
-        # One histogram for each thread, kept from round to round: fresh memory is slow.
-        self._histograms = arrays.in_memory(min(threads, len(sets.ends)), items.size(), limit)
+        each = arrays.in_memory(min(threads, len(sets.ends)), items.size(), limit)
+        self._histograms = Histograms(each, pool)
         self._share_out()
 
     @cached_property
@@ -101,7 +102,7 @@ class MemoryContributions(Contributions):
             return
         self._ordered_above = max_items
         sets = self._sets
-        words = self._user_words(), self._item_words(self._histograms[0])  # borrowed: see `weigh`
+        words = self._user_words(), self._item_words(self._histograms.first)
 
         def work(share: tuple[int, int]) -> None:
             kernels.order_items(sets.items, sets.counts, sets.ends, *words, max_items, *share)
@@ -176,7 +177,7 @@ class MemoryContributions(Contributions):
         left = close_gaps([items], ends, shares, begins, stops)
         self._sets = UserSets(items[:left], ends, self._sets.counts)
         if 2 * left < self._items.size():  # adding up histograms takes longer than few pairs do
-            del self._histograms[1:]
+            self._histograms.keep(1)
         self._share_out()
         if min_users > 1:
             givers = Givers(*self._flat(), claims, self._longest, NO_TABLE, step_bits)
@@ -186,37 +187,26 @@ class MemoryContributions(Contributions):
     def _sum_over_shares(
         self, shares: list[tuple[int, int]], work: Callable[[Weights, int, tuple[int, int]], int]
     ) -> tuple[Weights, list[int]]:
-        """Let each thread add its shares to a histogram of its own; return the sum of these.
+        """Return the sum of what shares of the users add to histograms.
 
         `work` is told where the pairs of a share begin; what it returns comes back, too.
         """
-        ends, threads = self._sets.ends, len(self._histograms)
-        begins = begins_of(shares, ends)
+        ends, begins = self._sets.ends, begins_of(shares, self._sets.ends)
         stops = list(begins)
 
-        def add(first: int, histogram: Weights) -> None:
-            histogram.fill(0)
-            for place in range(first, len(shares), threads):
-                end = begin_of(shares[place][1], ends)
-                stops[place] = work(histogram, begins[place], shares[place])
-                self._arrays.forget(self._sets.items[begins[place] : end])
+        def add(histogram: Weights, place: int) -> None:
+            end = begin_of(shares[place][1], ends)  # before it moves
+            stops[place] = work(histogram, begins[place], shares[place])
+            self._arrays.forget(self._sets.items[begins[place] : end])
 
-        list(self._pool.map(add, range(threads), self._histograms))
-        total, *others = self._histograms
-
-        def add_up(piece: slice) -> None:
-            for other in others:
-                total[piece] += other[piece]
-
-        self._by_pieces(add_up)
-        return total, stops
+        return self._histograms.sum(range(len(shares)), add), stops
 
     def _share_out(self) -> None:
         """Cut the users into shares: one for each thread, or more where few are to be in memory."""
         self._votes = None
         pieces_each = self._arrays.pieces(len(self._sets.items))
         self._shares = cuts(self._sets.ends, len(self._histograms) * pieces_each)
-        self._histograms = self._histograms[: len(self._shares)]
+        self._histograms.keep(len(self._shares))
 
     def spread(
         self,
@@ -231,21 +221,13 @@ class MemoryContributions(Contributions):
             signals: NDArray[np.int64] = self._arrays.zeros(self._items.size(), np.int64)
         else:
             signals = self._signals(weights, signal)
-        sets, threads = self._sets, len(self._histograms)
-        shares = [pieces(sets.ends)[i::threads] for i in range(threads)]
+        sets = self._sets
 
-        def work(sums: Weights, share: list[tuple[int, int]]) -> None:
-            sums.fill(0)
-            for piece in share:
-                items, sizes = counted(sets.items, sets.ends, self._gone, max_items, piece)
-                add_split(split, items, sizes, signals, sums)
+        def add(sums: Weights, piece: tuple[int, int]) -> None:
+            items, sizes = counted(sets.items, sets.ends, self._gone, max_items, piece)
+            add_split(split, items, sizes, signals, sums)
 
-        list(self._pool.map(work, self._histograms, shares))
-        total, *others = self._histograms
-        for other in others:
-            total += other
-            np.minimum(total, np.uint64(MOST), out=total)
-        return total
+        return self._histograms.sum(pieces(sets.ends), add, MOST)
 
     def _signals(self, weights: Weights, signal: Signal) -> NDArray[np.int64]:
         signals: NDArray[np.int64] = self._arrays.zeros(len(weights), np.int64)
@@ -281,7 +263,7 @@ class MemoryContributions(Contributions):
             desks, lists = self._lists(seating)
             votes = matching.seated(lists, self._turns_of, seating, len(desks))
             self._votes = matching.Votes(seating, desks, *votes)
-        return self._votes.write(self._histograms[0])
+        return self._votes.write(self._histograms.first)
 
     def _lists(self, seating: matching.Seating) -> tuple[NDArray[np.int64], matching.Lists]:
         """Return the contested items, and the users' lists of them."""
@@ -319,7 +301,7 @@ class MemoryContributions(Contributions):
         return bounding.turns(self._key, self._users.blocks(users))
 
     def _unpaid(self) -> Weights:
-        weights = self._histograms[0]
+        weights = self._histograms.first
         weights.fill(0)
         return weights
 
@@ -431,7 +413,7 @@ class MemoryContributions(Contributions):
 
     @cached_property
     def _fingerprint(self) -> int:
-        words = self._user_words(), self._item_words(self._histograms[0])
+        words = self._user_words(), self._item_words(self._histograms.first)
         return sum_of_ranks(self._sets, *words, self._pool)
 
     def snapshot(self) -> dict[str, Any]:

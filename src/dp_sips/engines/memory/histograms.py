@@ -1,0 +1,61 @@
+"""A histogram of the items for each thread, kept from round to round: fresh memory is slow."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from typing import Final, TypeVar
+
+import numpy as np
+
+from dp_sips.privacy.arrays import Weights
+
+S = TypeVar("S")
+
+_PIECE: Final = 1 << 16
+"""Items whose sums are added up at a time."""
+
+
+class Histograms:
+    """Threads add to histograms of their own, and the sum of these is written over the first.
+
+    Between two sums, the first is free for anything else.
+    """
+
+    def __init__(self, each: list[Weights], pool: Executor) -> None:
+        self._each, self._pool = each, pool
+
+    def __len__(self) -> int:
+        return len(self._each)
+
+    @property
+    def first(self) -> Weights:
+        """The histogram that there always is."""
+        return self._each[0]
+
+    def keep(self, count: int) -> None:
+        """Free all but this many."""
+        del self._each[count:]
+
+    def sum(
+        self, shares: Sequence[S], add: Callable[[Weights, S], object], most: int | None = None
+    ) -> Weights:
+        """Let threads `add` the shares, side by side, and return the sums.
+
+        If `most` is given, sums stop there, as what is added to each histogram must do.
+        """
+        threads = len(self._each)
+
+        def work(thread: int, histogram: Weights) -> None:
+            histogram.fill(0)
+            for share in shares[thread::threads]:
+                add(histogram, share)
+
+        def add_up(start: int) -> None:
+            total, *others = (histogram[start : start + _PIECE] for histogram in self._each)
+            for other in others:
+                total += other
+                if most is not None:
+                    np.minimum(total, np.uint64(most), out=total)
+
+        list(self._pool.map(work, range(threads), self._each))
+        list(self._pool.map(add_up, range(0, len(self.first), _PIECE)))
+        return self.first
