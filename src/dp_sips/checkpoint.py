@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import stat
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
@@ -46,6 +47,14 @@ class Saved(Protocol):
     def going_on(self) -> bool:
         """Whether there is a run to go on with."""
         return False
+
+    @property
+    def run_id(self) -> str | None:
+        """What a ledger knows the run by, so as not to book it twice.
+
+        Public: it says which process began when, and nothing about the key.
+        """
+        return None
 
     def key(self, fresh: Key, asked: Asks) -> Key:
         """Return the key of the run that is to go on, or a fresh one if none is."""
@@ -91,6 +100,7 @@ class Checkpoint(Saved):
         self.folder = Path(folder)
         self._lock: int | None = None
         self._asked: dict[str, Any] = {}
+        self._run_id: str | None = None
 
     def open(self) -> None:
         """Make the folder if it is not there, and have it alone.
@@ -113,8 +123,15 @@ class Checkpoint(Saved):
         self._lock = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._check_files()
-        self._write("probe", lambda file: file.write(_PROBE))
-        (self.folder / "probe").unlink()
+        self._try_writing()
+
+    def _try_writing(self) -> None:
+        """Write a file, rename it and remove it: what fails here is said before data is read."""
+        probe = temporary_path(self.folder)  # a name that may be left behind, if this is killed
+        try:
+            self._write(probe.name, lambda file: file.write(_PROBE))
+        finally:
+            discard(probe)
 
     @staticmethod
     def _reason(error: OSError) -> str:
@@ -126,9 +143,12 @@ class Checkpoint(Saved):
 
     def _check_files(self) -> None:
         """Reject a folder in which others could have put a key, or that holds other things."""
-        names = {path.name for path in self.folder.iterdir()}
-        if any(name not in (_RUN, _STATE) and not name.startswith(_TEMPORARY) for name in names):
-            raise UsageError(f"{self} holds other files: name an empty or a new folder")
+        names = sorted(path.name for path in self.folder.iterdir())
+        others = [n for n in names if n not in (_RUN, _STATE) and not n.startswith(_TEMPORARY)]
+        if others:
+            raise UsageError(
+                f"{self} holds other files, such as {others[0]!r}: name an empty or a new folder"
+            )
         self._check_owner(self.folder, stat.S_IWGRP | stat.S_IWOTH)
         for name in names:
             self._check_owner(self.folder / name, stat.S_IRWXG | stat.S_IRWXO)
@@ -146,6 +166,11 @@ class Checkpoint(Saved):
         """Whether there is a run to go on with."""
         return (self.folder / _RUN).exists()
 
+    @property
+    def run_id(self) -> str | None:
+        """What a ledger knows the run by, so as not to book it twice; None before it begins."""
+        return self._run_id
+
     def key(self, fresh: Key, asked: Asks) -> Key:
         """Return the key of the run that is to go on, or a fresh one if none is.
 
@@ -159,6 +184,7 @@ class Checkpoint(Saved):
             run = json.loads((self.folder / _RUN).read_text())
             found = Key.restored(bytes.fromhex(run["key"]), is_test=run["is_test"])
             before = dict(run["asked"])
+            self._run_id = str(run["id"])
         except (ValueError, LookupError, TypeError) as error:
             raise self._damaged() from error
         others = [name for name, value in self._asked.items() if before.get(name) != value]
@@ -173,9 +199,24 @@ class Checkpoint(Saved):
 
     def begin(self, key: Key) -> None:
         """Save the key of a run, and what is asked of it; one that goes on stays as it is."""
-        if not self.going_on:
-            run = {"asked": self._asked, "key": key.saved().hex(), "is_test": key.is_test}
-            self._write(_RUN, lambda file: file.write(json.dumps(run).encode()))
+        if self.going_on:
+            return
+        self._forget_state()
+        self._run_id = f"{os.getpid()}-{time.time_ns():x}"  # no other run has it
+        run = {
+            "id": self._run_id,
+            "asked": self._asked,
+            "key": key.saved().hex(),
+            "is_test": key.is_test,
+        }
+        self._write(_RUN, lambda file: file.write(json.dumps(run).encode()))
+
+    def _forget_state(self) -> None:
+        """Remove the state of a run that ended, and was killed right after it removed its key."""
+        if (self.folder / _STATE).exists():
+            self._state()  # or say that it is not a state
+            (self.folder / _STATE).unlink()
+            self._sync()
 
     def check(self, contributions: Contributions) -> None:
         """Note what the data is, or reject other data than was noted.

@@ -34,7 +34,7 @@ from dp_sips.privacy.budget import Budget
 from dp_sips.privacy.contributions import Contributions
 from dp_sips.progress import Progress
 from dp_sips.room import clear_about_memory
-from dp_sips.select import book, public_facts, refuse_turns, run_key, run_rounds
+from dp_sips.select import booked, public_facts, refuse_turns, run_key, run_rounds
 from dp_sips.selection import Selection
 from dp_sips.sorting import sorted_items
 from dp_sips.sources import Source, open_source
@@ -155,24 +155,23 @@ def count_users(
     items = None if keys is None else known_items("keys", keys, source, key)
     known = known_blocks("public_items", public_items, source, key)
     spent = asked.about(counting.guarantee)
-    book(ledger, replace(plan, asked=asked, guarantee=spent), source, key, "counts")
+    with booked(ledger, replace(plan, asked=asked, guarantee=spent), source, key, "counts"):
+        bounds = plan.bounds if items is None else Bounds(max_items=0)
+        bounds = replace(bounds, whole=True, without=known)
+        with closing(runner.load(source, bounds, key, shown)) as loaded:
+            if items is None:
+                plan = run_rounds(plan, loaded, key, shown)
+                items = sorted_items(loaded.released(), source.item_schema)
+            exact = _exact_counts(loaded, table_blocks(items, key), max_items, other=other)
 
-    bounds = plan.bounds if items is None else Bounds(max_items=0)
-    bounds = replace(bounds, whole=True, without=known)
-    with closing(runner.load(source, bounds, key, shown)) as loaded:
-        if items is None:
-            plan = run_rounds(plan, loaded, key, shown)
-            items = sorted_items(loaded.released(), source.item_schema)
-        exact = _exact_counts(loaded, table_blocks(items, key), max_items, other=other)
-
-    sigma = counting.deviation(plan.branch or plan.guarantee, items.num_rows)
-    users = pa.array(with_noise(exact, sigma, key), pa.int64())
-    share = None if keys is not None else part
-    counted = _facts(max_items, sigma, share=share, other=other)
-    facts = public_facts(source, items, known, time, count=counted)
-    whole = replace(plan, asked=asked, guarantee=spent, share=share)
-    selection = Selection(source.restore(items), whole, not key.is_test, facts)
-    return Counts(source.restore_counts(items, users), sigma, selection)
+        sigma = counting.deviation(plan.branch or plan.guarantee, items.num_rows)
+        users = pa.array(with_noise(exact, sigma, key), pa.int64())
+        share = None if keys is not None else part
+        counted = _facts(max_items, sigma, share=share, other=other)
+        facts = public_facts(source, items, known, time, count=counted)
+        whole = replace(plan, asked=asked, guarantee=spent, share=share)
+        selection = Selection(source.restore(items), whole, not key.is_test, facts)
+        return Counts(source.restore_counts(items, users), sigma, selection)
 
 
 def _refuse_selecting(**options: Any) -> None:

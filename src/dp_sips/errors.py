@@ -17,6 +17,8 @@ import difflib
 from collections.abc import Iterable
 
 _SHOWN = 20
+_NEAR = 0.75
+"""How alike (by difflib, 0 to 1) a name must be to be offered: a common suffix is not enough."""
 
 
 class DpSipsError(Exception):
@@ -28,7 +30,7 @@ class UsageError(DpSipsError, ValueError):
 
 
 class InputError(DpSipsError, ValueError):
-    """The data is wrong. No budget was spent."""
+    """The data is wrong. Nothing was released; a ledger keeps what was booked before rows were read."""
 
 
 class OutputError(DpSipsError, OSError):
@@ -50,8 +52,9 @@ class UnwiseWarning(UserWarning):
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return a sentence that offers the names nearest to `name`, or lists the known ones."""
     names = list(known)
-    lowered = {n.lower(): n for n in reversed(names)}
-    near = [lowered[m] for m in difflib.get_close_matches(name.lower(), lowered, n=3, cutoff=0.6)]
+    bare = {n.lower().lstrip("-"): n for n in reversed(names)}
+    matches = difflib.get_close_matches(name.lower().lstrip("-"), bare, n=3, cutoff=_NEAR)
+    near = [bare[match] for match in matches]
     if near:
         return "did you mean " + " or ".join(repr(n) for n in near) + "?"
     shown = ", ".join(repr(n) for n in names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")

@@ -29,6 +29,8 @@ SUFFIXES: Final = {
     ".txt": "txt",
 }
 _COMPRESSIBLE: Final = ("csv", "jsonl", "txt")
+_JSON: Final = {b"content-type": b"application/json"}
+"""The metadata of a text column whose values are JSON already: those of several kinds."""
 _LINES: Final = 1 << 16
 """Lines that are put together at a time."""
 _FORMULA: Final = r"\A([=+\-@\t\r])"
@@ -43,7 +45,7 @@ def format_of(path: Path, asked: str | None = None) -> str:
     if told is None and asked is None:
         raise UsageError(
             f"{path} has no suffix that tells its format; known: {' '.join(SUFFIXES)}, "
-            "and .gz after the text formats; or name the format"
+            'and .gz after the text formats; or name the format, as format="csv" (--format csv)'
         )
     if told is not None and asked is not None and told != asked:
         raise UsageError(f"{path} has the suffix of {told}, but the format is {asked}: change one")
@@ -117,12 +119,23 @@ def _write_csv(table: pa.Table, sink: BinaryIO) -> None:
 
 
 def _write_jsonl(table: pa.Table, sink: BinaryIO) -> None:
-    names = table.column_names
+    spell = [_as_it_is if field.metadata == _JSON else _as_json for field in table.schema]
+    columns = list(zip(map(_as_json, table.column_names), spell, strict=True))
     lines = (
-        json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False)
+        ", ".join(
+            f"{name}: {write(value)}" for (name, write), value in zip(columns, row, strict=True)
+        )
         for row in plain_rows(table)
     )
-    _write_lines(lines, sink)
+    _write_lines((f"{{{line}}}" for line in lines), sink)
+
+
+def _as_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _as_it_is(value: str | None) -> str:
+    return "null" if value is None else value
 
 
 def _write_text(table: pa.Table, sink: BinaryIO) -> None:

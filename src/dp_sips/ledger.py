@@ -106,8 +106,16 @@ class Ledger:
         spent = {"epsilon": whole.epsilon(total.delta), "delta": whole.delta(total.epsilon)}
         return {"total": asdict(total), "spent": spent, "left": self._left(held)}
 
-    def book(self, spent: Guarantee, asked: Asked, what: dict[str, Any]) -> None:
+    def check(self, spent: Guarantee) -> None:
+        """Refuse a release that `book` would refuse now; nothing is booked."""
+        self._with(Spending.of(spent), self._read())
+
+    def book(
+        self, spent: Guarantee, asked: Asked, what: dict[str, Any], run_id: str | None = None
+    ) -> None:
         """Add an entry, or refuse it, before the release that it is for touches data.
+
+        A run with an id is booked once, however often it is begun again.
 
         Guarantee: the file has the entry, on disk, when this returns.
         """
@@ -115,23 +123,31 @@ class Ledger:
         self._read()  # or say that there is no such ledger, and leave no lock beside it
         with self._locked():
             held = self._read()
-            total, whole = _total(held), _composition(held, own)
-            if whole.delta(total.epsilon) > total.delta:
-                raise UsageError(self._refusal(own, total, held))
+            if run_id is not None and run_id in (entry.get("run") for entry in held["entries"]):
+                return
+            whole = self._with(own, held)
             held["entries"].append(
                 {
                     "number": len(held["entries"]) + 1,
+                    "run": run_id,
                     "time": now(),
                     "purpose": self.purpose,
                     "what": what,
                     "asked": asdict(asked),
                     "spent": {"epsilon": own.epsilon, "delta": own.delta},
-                    "spent_so_far": {"epsilon": total.epsilon, "delta": whole.delta(total.epsilon)},
+                    "spent_so_far": _so_far(whole, _total(held)),
                     "software": f"dp-sips {version('dp-sips')}",
                     "accounting": _accounting(own),
                 }
             )
             _write(Path(self.path), held, overwrite=True)
+
+    def _with(self, own: Spending, held: dict[str, Any]) -> Composition:
+        """Return what is spent with one more release, if that is within the total."""
+        total, whole = _total(held), _composition(held, own)
+        if whole.delta(total.epsilon) > total.delta:
+            raise UsageError(self._refusal(own, total, held))
+        return whole
 
     def _refusal(self, own: Spending, total: EpsilonDelta, held: dict[str, Any]) -> str:
         left = self._left(held)
@@ -207,6 +223,14 @@ def _total(held: dict[str, Any]) -> EpsilonDelta:
 def _composition(held: dict[str, Any], *more: Spending) -> Composition:
     booked = [_spending(entry) for entry in held["entries"]]
     return Composition((*booked, *more), _total(held).epsilon, held["planned"] is not True)
+
+
+def _so_far(whole: Composition, total: EpsilonDelta) -> dict[str, float]:
+    """Return two statements that are each true by itself, for people who read the file."""
+    return {
+        "epsilon_at_total_delta": whole.epsilon(total.delta),
+        "delta_at_total_epsilon": whole.delta(total.epsilon),
+    }
 
 
 def _accounting(own: Spending) -> dict[str, Any]:

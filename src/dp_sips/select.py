@@ -1,7 +1,7 @@
 """select_partitions: the one loop that every mechanism of the field is."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
 from functools import partial
 from os import PathLike
@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from dp_sips.booked import staying_booked
 from dp_sips.checkpoint import NOT_SAVED, Checkpoint, Saved, saved_in, what_is_asked
 from dp_sips.engines import find_engine
 from dp_sips.engines.base import Engine
@@ -139,8 +140,8 @@ def select_partitions(
 
         promised, last = replace(plan, guarantee=spending.promised()), read(levels[-1])
         _warn_of_lists(plan, last, item)
-        book(ledger, promised, last, key, "items, level by level")
-        return _select_levels(levels, spending, read, runner=runner, key=key, shown=shown)
+        with booked(ledger, promised, last, key, "items, level by level"):
+            return _select_levels(levels, spending, read, runner=runner, key=key, shown=shown)
     source = opened(runner.read(data), item=item)
     asked = partial(what_is_asked, plan, source, ledger)
     with closing(saved_in(checkpoint, runner)) as saved:
@@ -148,18 +149,19 @@ def select_partitions(
         known = known_blocks("public_items", public_items, source, key)
         _warn_of_lists(plan, source, item)
         if not saved.going_on:
-            book(ledger, plan, source, key, "items")
+            check_booking(ledger, plan, key)  # a release that is refused leaves no run
         saved.begin(key)
 
-        bounds = replace(plan.bounds, without=known)
-        with closing(runner.load(source, bounds, key, shown)) as contributions:
-            plan = run_rounds(plan, contributions, key, shown, saved=saved)
-            released = sorted_items(contributions.released(), source.item_schema)
+        with booked(ledger, plan, source, key, "items", run_id=saved.run_id):
+            bounds = replace(plan.bounds, without=known)
+            with closing(runner.load(source, bounds, key, shown)) as contributions:
+                plan = run_rounds(plan, contributions, key, shown, saved=saved)
+                released = sorted_items(contributions.released(), source.item_schema)
 
-        facts = public_facts(source, released, known, time)
-        selection = Selection(source.restore(released), plan, not key.is_test, facts)
-        if saved is not checkpoint:  # else its owner says when the release is safe
-            saved.done()
+            facts = public_facts(source, released, known, time)
+            selection = Selection(source.restore(released), plan, not key.is_test, facts)
+            if saved is not checkpoint:  # else its owner says when the release is safe
+                saved.done()
     return selection
 
 
@@ -221,17 +223,39 @@ def public_facts(
     }
 
 
-def book(
-    ledger: str | PathLike[str] | Ledger | None, plan: Plan, source: Source, key: Key, release: str
-) -> None:
-    """Book a release on a ledger, if there is one, before any of the data is read."""
-    if ledger is None:
+def check_booking(ledger: str | PathLike[str] | Ledger | None, plan: Plan, key: Key) -> None:
+    """Refuse a release that `booked` would refuse."""
+    given = _ledger_of(ledger, key)
+    if given is not None:
+        given.check(plan.guarantee)
+
+
+@contextmanager
+def booked(
+    ledger: str | PathLike[str] | Ledger | None,
+    plan: Plan,
+    source: Source,
+    key: Key,
+    release: str,
+    *,
+    run_id: str | None = None,
+) -> Iterator[None]:
+    """Book a release on a ledger, if there is one, before any of the data is read in the block."""
+    given = _ledger_of(ledger, key)
+    if given is None:
+        yield
         return
-    given = as_ledger(ledger)
     user, *items = source.schema.names
     what = {"release": release, "user": user, "items": items, "mechanism": plan.mechanism.name}
-    if not key.is_test:
-        given.book(plan.guarantee, plan.asked, what)
+    given.book(plan.guarantee, plan.asked, what, run_id)
+    with staying_booked(given.path):
+        yield
+
+
+def _ledger_of(ledger: str | PathLike[str] | Ledger | None, key: Key) -> Ledger | None:
+    """Return where to book a release: nowhere, if it is a test."""
+    given = None if ledger is None else as_ledger(ledger)
+    return None if key.is_test else given
 
 
 def run_rounds(

@@ -26,6 +26,7 @@ ALLOWED: dict[str, set[str]] = {
     "validation": {"errors"},
     "room": {"errors"},
     "temporaries": set(),
+    "booked": set(),
     "privacy": {"errors", "validation"},
     "mechanisms": {"errors", "privacy", "validation"},
     "text": {"errors", "validation"},
@@ -66,8 +67,8 @@ ALLOWED: dict[str, set[str]] = {
         "engines", "errors", "ledger", "plan", "privacy", "sources", "temporaries",
     },
     "select": {
-        "checkpoint", "engines", "errors", "known", "ledger", "levels", "mechanisms", "plan",
-        "privacy", "progress", "room", "selection", "sorting", "sources", "text", "unwise",
+        "booked", "checkpoint", "engines", "errors", "known", "ledger", "levels", "mechanisms",
+        "plan", "privacy", "progress", "room", "selection", "sorting", "sources", "text", "unwise",
         "validation",
     },
     "levels": {

@@ -100,6 +100,59 @@ def test_a_mistyped_flag_is_guessed(select: Any) -> None:
     assert select("--max-item", "5").refused("unknown flag --max-item", "'--max-items'")
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("count --checkpoint ck", "--checkpoint is a flag of select, not of dp-sips count: leave"),
+        ("select --levers", "--levers is a flag of plan, not of dp-sips select: leave it out"),
+        ("select --users u", "a flag of plan, generate, not of dp-sips select: did you mean"),
+        ("plan --user u", "--user is a flag of select, count, tokenize, not of dp-sips plan: did"),
+    ],
+)
+def test_another_commands_flag(run: Any, words: str, message: str) -> None:
+    assert run(*words.split()).refused(message)
+
+
+def test_flags_that_are_not_alike_are_not_offered(select: Any) -> None:
+    assert select("--quite").refused("unknown flag --quite: did you mean '--quiet'?\n")
+    assert "did you mean" not in select("--xyzzy").err
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--type", "time=string"], "error: --type names 'time', which is neither"),
+        (["--item", "i"], "error: --item names the column 'i' twice"),
+        (["--user", "i"], "error: --user and --item are the same column, 'i'"),
+        (["--delimiter", ";;"], "error: --delimiter must be one ASCII character"),
+        (["--encoding", "none"], "error: --encoding must be one that Python knows"),
+        (["--ngrams", "0"], "error: --ngrams must be a whole number"),
+        (["--ngrams", "2", "--checkpoint", "ck"], "error: --checkpoint is for one selection"),
+        (["--engine", "reference", "--checkpoint", "ck"], "error: --checkpoint is for --engine m"),
+        (["--engine", "spark", "--mechanism", "dpsu"], "choose --mechanism auto or mad2r, or --e"),
+    ],
+)
+def test_messages_name_flags(
+    run: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    flags: list[str],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = tmp_path / "rows.csv"
+    rows.write_text("u,i\n1,tea\n")
+    assert run("select", rows, *ENOUGH, *flags).refused(message)
+
+
+def test_advice_about_csv_names_flags(run: Any, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.csv"
+    rows.write_text("u;i\n1;tea\n")
+    assert run("select", rows, *ENOUGH).refused("have tabs; say --delimiter ';'\n")
+    rows.write_text("1,tea\n")
+    assert run("select", rows, *ENOUGH).refused("if it has none, say --no-header\n")
+
+
 def test_words_in_the_wrong_place(select: Any) -> None:
     assert select("other.parquet").refused("unexpected 'other.parquet'")
 

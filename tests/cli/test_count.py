@@ -61,6 +61,17 @@ def test_keys_from_a_file(count: Any, tmp_path: Path) -> None:
     assert shown["certificate"]["count"]["max_items"] == 1
 
 
+def test_given_keys_need_no_advice_on_selecting(count: Any, tmp_path: Path) -> None:
+    keys = tmp_path / "keys.csv"
+    for text in ("item\ntea\n", "item\n"):
+        keys.write_text(text)
+        ran = count("--keys", keys)
+        assert ran.code == 0
+        assert "Fewer than you expected?" not in ran.err
+        assert len(ran.err.splitlines()) == 4
+    assert count("--keys", keys, "--share", "0.5").refused("--keys is given, and nothing is sel")
+
+
 @pytest.mark.parametrize(
     ("flags", "words"),
     [

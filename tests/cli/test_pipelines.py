@@ -55,6 +55,13 @@ class TestStandardInput:
         assert run("select", "-", *FLAGS).refused("no column 'item' in standard input")
         assert list(tmp_path.iterdir()) == []
 
+    def test_so_does_a_dry_run(self, run: Run, piped: Any, tmp_path: Path) -> None:
+        for command in ("select", "count"):
+            piped(("user,item\n" + csv_of()).encode())
+            ran = run(command, "-", *FLAGS, "--dry-run")
+            assert ran.out.startswith("Would read standard input:\n")
+            assert str(tmp_path) not in ran.out
+
     def test_comes_alone(self, run: Run, data: Path) -> None:
         assert run("select", "-", data, *FLAGS).refused("comes alone")
 

@@ -64,7 +64,7 @@ def test_rounds_and_ratio(run: Any) -> None:
         (("--users", "5", "--items-per-user", "0"), ("--items-per-user must be", "0")),
         (("--epsilon", "1"), ("both",)),
         (("--max-groups", "5"), ("--max-items",)),
-        (("--user", "u"), ("unknown flag --user",)),
+        (("--user", "u"), ("--user is a flag of select, count",)),
     ],
     ids=str,
 )

@@ -198,11 +198,14 @@ def test_an_interrupt_while_selecting_leaves_no_file(data: Path, tmp_path: Path)
     assert [path.name for path in tmp_path.iterdir()] == ["data.parquet"]
 
 
-def test_an_interrupt_says_that_a_checkpoint_stays(data: Path, tmp_path: Path) -> None:
+def test_an_interrupt_says_that_checkpoint_and_booking_stay(data: Path, tmp_path: Path) -> None:
     folder = tmp_path / "saved"
     in_memory = RUN_AND_TELL.replace("reference", "memory.contributions")
     script = in_memory.replace("ReferenceContributions", "MemoryContributions")
-    flags = ("--engine", "memory", "--mechanism", "sips", "--checkpoint", str(folder))
+    ledger = tmp_path / "book.json"
+    assert call("ledger", "create", ledger, "--epsilon=1", "--delta=1e-9").returncode == 0
+    saved = ("--checkpoint", str(folder), "--ledger", str(ledger))
+    flags = ("--engine", "memory", "--mechanism", "sips", *saved)
     process = start((sys.executable, "-c", script, "select", str(data), *ENOUGH, *flags))
     assert process.stdout is not None
     assert process.stdout.readline() == "weighing\n"
@@ -210,7 +213,10 @@ def test_an_interrupt_says_that_a_checkpoint_stays(data: Path, tmp_path: Path) -
     _, err = process.communicate()
     kept, end = err.splitlines()
     assert kept.startswith(f"checkpoint {folder} stays: the same command goes on from there")
-    assert end == "dp-sips: error: interrupted: nothing was written"
+    assert end == (
+        "dp-sips: error: interrupted: nothing was written. The release stays booked in "
+        f"{ledger}, as the run may have read some of the data."
+    )
     assert (folder / "run.json").exists()
 
 

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -187,6 +188,32 @@ def test_nulls_are_dropped_or_grouped_on_request(run: Any, tmp_path: Path) -> No
     grouped = json.loads(run("select", path, *flags, "--nulls", "group").out)
     assert grouped["items"] == ["tea", None]
     assert run("select", path, *flags).refused("'i'", "nulls", "--nulls drop", "--nulls group")
+
+
+def test_the_guarantee_is_said_once_where_it_is_the_same(select: Any) -> None:
+    _, one, other, *_ = select("--mechanism", "sips").err.splitlines()
+    assert one == "Guarantee: (1, 1e-05)-differentially private as asked and as spent,"
+    assert other == "for one user with all of their items."
+
+
+def test_the_guarantee_is_said_as_spent_and_as_asked(run: Any, data: Path) -> None:
+    words = "--user user --item item --rho 0.1 --delta 1e-5 --mechanism sips"
+    _, one, *_ = run("select", data, *words.split()).err.splitlines()
+    assert re.fullmatch(r"Guarantee: \(.*\)-DP as spent, 1e-05-approximate 0.1-zCDP as asked,", one)
+
+
+def test_an_output_that_a_killed_run_has_written(select: Any, tmp_path: Path) -> None:
+    """Killed between the release and the removal of the checkpoint."""
+    out, saved = tmp_path / "o.csv", tmp_path / "saved"
+    out.write_text("item\ntea\n")
+    saved.mkdir(mode=0o700)
+    (saved / "run.json").write_text("{}")
+    (saved / "run.json").chmod(0o600)
+    flags = ("-o", out, "--checkpoint", saved)
+    assert select(*flags).refused(f"{out} exists, and --checkpoint {saved} has a run", "--force")
+    assert select(*flags, "--force").refused("is damaged")  # it would go on with a real one
+    (saved / "run.json").unlink()
+    assert select(*flags).refused(f"{out} exists: name another file")
 
 
 def test_a_test_seed_repeats_the_release_and_says_so(select: Any) -> None:

@@ -159,6 +159,45 @@ def test_a_ledger_is_charged_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert len(ledger.entries) == 1
 
 
+def test_each_run_in_a_folder_is_booked(tmp_path: Path) -> None:
+    """An object that is used again is another release."""
+    ledger = Ledger.create(tmp_path / "book.json", epsilon=5, delta=1e-3)
+    saved = Checkpoint(tmp_path / "run")
+    for _ in range(2):
+        select(mechanism="sips", checkpoint=saved, ledger=ledger)
+        saved.done()
+    assert len(ledger.entries) == 2
+
+
+def test_a_release_that_a_ledger_refuses_leaves_no_run(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path / "book.json", epsilon=1, delta=1e-3)
+    with pytest.raises(UsageError, match="not enough left"):
+        select(mechanism="sips", checkpoint=tmp_path / "run", ledger=ledger)
+    assert list((tmp_path / "run").iterdir()) == []
+    select(mechanism="sips", checkpoint=tmp_path / "run", ledger=ledger, epsilon=1)
+
+
+def test_a_state_without_its_key_is_of_a_run_that_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options: dict[str, Any] = {"mechanism": "sips", "checkpoint": tmp_path / "run"}
+    killed_before(2, monkeypatch, **options)
+    (tmp_path / "run" / "run.json").unlink()
+    ran, _ = rounds_of(monkeypatch, **options)
+    assert ran == [0, 1, 2]
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_file_that_is_only_called_a_state_is_not_removed(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir(mode=0o700)
+    own = tmp_path / "run" / "state.npz"
+    np.savez(own, weather=[1])
+    own.chmod(0o600)
+    with pytest.raises(InputError, match="is damaged"):
+        select(mechanism="sips", checkpoint=tmp_path / "run")
+    assert own.exists()
+
+
 def test_only_what_was_saved_is_removed(tmp_path: Path) -> None:
     """The key goes first: what is left of a half-removed run is no run."""
     saved = Checkpoint(tmp_path / "run")
@@ -209,7 +248,7 @@ def test_a_key_that_others_could_have_put_there(
 
 def test_folders_that_hold_other_things_are_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("")
-    with pytest.raises(UsageError, match="holds other files"):
+    with pytest.raises(UsageError, match=r"holds other files, such as 'thesis\.tex'"):
         select(checkpoint=tmp_path)
     with pytest.raises(UsageError, match="checkpoint"):
         select(checkpoint=tmp_path / "thesis.tex")

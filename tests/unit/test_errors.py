@@ -25,7 +25,9 @@ def test_tree(error: type[Exception], builtin: type[Exception]) -> None:
     [
         ("usr", ["user", "item"], "did you mean 'user'?"),
         ("USER", ["User", "item"], "did you mean 'User'?"),
-        ("aab", ["aac", "aad"], "did you mean 'aad' or 'aac'?"),
+        ("aaab", ["aaac", "aaad"], "did you mean 'aaad' or 'aaac'?"),
+        ("nosuch.csv", ["nohead.csv", "o1.csv"], "known: 'nohead.csv', 'o1.csv'"),
+        ("--quite", ["--item", "--quiet"], "did you mean '--quiet'?"),
         ("zzz", ["user", "item"], "known: 'user', 'item'"),
         ("zzz", [], "there are none"),
         ("zzz", [f"column{n}" for n in range(30)], "'column19', …"),

@@ -65,6 +65,44 @@ class TestBooking:
             select_partitions(untouched(), ledger=ledger, **SMALL)
         assert len(ledger.entries) == 1
 
+    @pytest.mark.parametrize("release", [select_partitions, count_users])
+    def test_errors_and_interrupts_say_that_it_stays(self, ledger: Ledger, release: Any) -> None:
+        def interrupted() -> Iterator[Any]:
+            yield 1, "jam"
+            raise KeyboardInterrupt
+
+        bad: list[tuple[Any, Any]] = [
+            (InputError, {1: ["jam", None]}),
+            (KeyboardInterrupt, interrupted()),
+        ]
+        for kind, data in bad:
+            with pytest.raises(kind) as raised:
+                release(data, ledger=ledger, **SMALL)
+            (note,) = raised.value.__notes__
+            assert note.startswith(f"The release stays booked in {ledger.path}, ")
+        assert len(ledger.entries) == 2
+        with pytest.raises(UsageError, match="not enough left") as refused:
+            release({1: ["jam", None]}, ledger=ledger, **SMALL)
+        assert not hasattr(refused.value, "__notes__")
+
+    def test_nothing_stays_of_a_test(self, ledger: Ledger) -> None:
+        with pytest.raises(InputError) as raised:
+            select_partitions({1: [None]}, ledger=ledger, seed=1, insecure_test=True, **SMALL)
+        assert not hasattr(raised.value, "__notes__")
+
+    def test_a_check_refuses_as_booking_does_and_books_nothing(self, ledger: Ledger) -> None:
+        small, large = (plan("gw", epsilon=e, delta=1e-6).guarantee for e in (1.0, 1.5))
+        ledger.check(small)
+        with pytest.raises(UsageError, match="not enough left"):
+            ledger.check(large)
+        assert ledger.entries == []
+
+    def test_a_run_is_booked_once(self, ledger: Ledger) -> None:
+        made = plan("gw", epsilon=0.4, delta=1e-6)
+        for run_id in ("a", "a", "b", "a"):
+            ledger.book(made.guarantee, made.asked, {"release": "items"}, run_id)
+        assert [entry["run"] for entry in ledger.entries] == ["a", "b"]
+
     def test_bad_usage_books_nothing(self, ledger: Ledger) -> None:
         with pytest.raises(InputError):
             select_partitions(DATA, ledger=ledger, user="nobody", item="nothing", **SMALL)
@@ -110,6 +148,27 @@ class TestFile:
         assert '"purpose": "the weekly list"' in text
         assert len(text.splitlines()) < 50
         assert json.loads(text)["total"] == {"epsilon": 2.0, "delta": 1e-5}
+
+    @pytest.mark.parametrize("planned", [True, False])
+    def test_an_entry_says_what_is_spent_so_far(self, tmp_path: Path, planned: Any) -> None:
+        made = Ledger.create(tmp_path / "b.json", epsilon=2, delta=1e-5, planned=planned)
+        for _ in range(2):
+            select_partitions(DATA, ledger=made, **SMALL)
+            spent = made.summary()["spent"]
+            assert made.entries[-1]["spent_so_far"] == {
+                "epsilon_at_total_delta": spent["epsilon"],
+                "delta_at_total_epsilon": spent["delta"],
+            }
+        assert made.entries[0]["spent_so_far"]["epsilon_at_total_delta"] < 0.401
+
+    def test_entries_that_said_it_otherwise_still_count(self, ledger: Ledger) -> None:
+        select_partitions(DATA, ledger=ledger, **SMALL)
+        held = json.loads(Path(ledger.path).read_text())
+        held["entries"][0]["spent_so_far"] = {"epsilon": 1.0, "delta": 1e-6}
+        del held["entries"][0]["run"]
+        Path(ledger.path).write_text(json.dumps(held))
+        select_partitions(DATA, ledger=ledger, **SMALL)
+        assert ledger.summary()["spent"]["epsilon"] == pytest.approx(0.8)
 
     def test_is_not_replaced(self, ledger: Ledger) -> None:
         with pytest.raises(UsageError, match="exists: book on it as it is, or name another file"):

@@ -16,6 +16,8 @@ import pytest
 
 from dp_sips import OutputError, UsageError
 from dp_sips.output import Writer, check_output, write_files, write_items
+from dp_sips.sources.types import typed_table
+from dp_sips.sources.values import ANY_KIND, encode
 
 UUID = uuid.UUID(int=7)
 TYPES: dict[str, tuple[Any, str, Any]] = {
@@ -266,3 +268,28 @@ def test_cells_that_a_spreadsheet_would_run(tmp_path: Path) -> None:
     )
     write_items(table, tmp_path / "plain.csv")
     assert (tmp_path / "plain.csv").read_text().startswith("=name,number\n=1+1,")
+
+
+def test_an_unknown_suffix_says_how_to_name_the_format(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r'as format="csv" \(--format csv\)'):
+        write_items(pa.table({"i": ["a"]}), tmp_path / "a.xlsx")
+    write_items(pa.table({"i": ["a"]}), tmp_path / "a.xlsx", format="csv")
+
+
+@pytest.mark.parametrize("released", [["abc", 7, "7", True, Decimal("1.5"), None], ["abc"], [7]])
+def test_json_lines_have_values_of_several_kinds_as_they_are(
+    released: list[Any], tmp_path: Path
+) -> None:
+    carried = ANY_KIND.wrap_array(encode(released, "i", "the test"))
+    table = typed_table(pa.table({"i": carried, "users": range(len(released))}))
+    write_items(table, tmp_path / "a.jsonl")
+    lines = (tmp_path / "a.jsonl").read_text().splitlines()
+    found = [json.loads(line, parse_float=Decimal) for line in lines]
+    assert found == [{"i": value, "users": n} for n, value in enumerate(released)]
+    assert [type(row["i"]) for row in found] == [type(value) for value in released]
+
+
+def test_csv_keeps_values_of_several_kinds_apart(tmp_path: Path) -> None:
+    carried = ANY_KIND.wrap_array(encode(["7", 7], "i", "the test"))
+    write_items(typed_table(pa.table({"i": carried})), tmp_path / "a.csv")
+    assert (tmp_path / "a.csv").read_text() == 'i\n"""7"""\n7\n'

@@ -1,11 +1,10 @@
 """dp-sips completion: what a shell needs to complete commands, flags and the names they take."""
 
 import argparse
-from importlib import import_module
 from typing import Final
 
 from dp_sips.cli.general import LEVELS, add_general
-from dp_sips.cli.parser import COMMANDS, Parser, command_parser
+from dp_sips.cli.parser import COMMANDS, Parser, configured
 from dp_sips.cli.streams import emit
 from dp_sips.errors import UsageError, did_you_mean
 from dp_sips.mechanisms import MECHANISMS
@@ -122,7 +121,6 @@ def _cases(words: dict[str, str], action: str, indent: int) -> str:
 
 def _flags(name: str) -> list[str]:
     """Return the flags of a command, such as --user, from its parser."""
-    parser = command_parser(name)
-    import_module(f"dp_sips.cli.{name}").configure(parser)
+    parser = configured(name)
     add_general(parser)
     return sorted(parser.flags)

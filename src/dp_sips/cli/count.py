@@ -26,15 +26,17 @@ from dp_sips.cli.summary import summary
 from dp_sips.count import count_users
 from dp_sips.counts import Counts
 from dp_sips.mechanisms import Mechanism
-from dp_sips.mechanisms.base import asked_for
+from dp_sips.mechanisms.base import Asked, asked_for
 from dp_sips.mechanisms.counting import (
     DEFAULT_MAX_ITEMS,
     DEFAULT_SHARE,
+    Counting,
     GivenKeys,
     check_share,
     selection_part,
 )
 from dp_sips.plan import plan
+from dp_sips.privacy.guarantee import Guarantee
 
 _EXAMPLES = """\
 Items and their numbers of users go to stdout as CSV, or to a file, as in dp-sips select. The
@@ -72,7 +74,7 @@ def configure(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Check everything that needs no data, select, count, and write."""
     check_words(args)
-    with inputs(args.input) as args.input:
+    with inputs(args):
         _count(args)
 
 
@@ -81,7 +83,7 @@ def _count(args: argparse.Namespace) -> None:
     chosen = mechanism(args.mechanism, args, histogram=histogram(args))
     if args.dry_run:
         engine(args)  # what is wrong with its flags is said here, too
-        say_what_would_happen(args, _words(args, chosen))
+        say_what_would_happen(args, *_planned(args, chosen))
         return
     counts = count_users(
         data(args),
@@ -95,25 +97,37 @@ def _count(args: argparse.Namespace) -> None:
     )
     write_release("counts", counts.table, counts.selection, args)
     if not args.quiet:
-        say("\n".join((summary(counts.selection, args.output), _noise(counts))))
+        told = summary(counts.selection, args.output, selected=args.keys is None)
+        say("\n".join((told, _noise(counts))))
 
 
-def _words(args: argparse.Namespace, chosen: str | Mechanism) -> str:
-    """Say how the budget is split, and how the items would be selected, or that they are given."""
+def _planned(args: argparse.Namespace, chosen: str | Mechanism) -> tuple[str, Guarantee]:
+    """Say how the budget is split, and how the items would be selected, or that they are given.
+
+    Return what items and counts together would spend, too.
+    """
     asked = asked_for(args.epsilon, args.delta, args.rho)
     numbers = ", ".join(f"{name} = {value:g}" for name, value in asdict(asked).items())
     most = DEFAULT_MAX_ITEMS if args.max_items is None else args.max_items
     counted = f"a user counts for at most {most} items (--max-items)"
     if args.keys is not None:
-        return f"{GivenKeys().words(())}\nAll of {numbers} is for the counts; {counted}."
+        given = GivenKeys().design(asked, most).guarantee
+        words = f"{GivenKeys().words(())}\nAll of {numbers} is for the counts; {counted}."
+        return words, _spent(asked, given, most, 1.0)
     share = DEFAULT_SHARE if args.share is None else check_share(args.share)
     part = planning(args, chosen) | asdict(selection_part(asked, share))
-    selected = plan(chosen, max_items=args.selection_max_items, **part).explain()
-    return (
+    made = plan(chosen, max_items=args.selection_max_items, **part)
+    words = (
         f"Selection and counts together have {numbers}, as asked. The counts have {share:.0%} of\n"
         f"it (--share), and what exact composition leaves; {counted}.\n"
-        f"This is the selection's part:\n\n{selected}"
+        f"This is the selection's part:\n\n{made.explain()}"
     )
+    return words, _spent(asked, made.guarantee, most, share)
+
+
+def _spent(asked: Asked, selection: Guarantee, max_items: int, share: float) -> Guarantee:
+    """Return what a selection and the counts after it spend together."""
+    return asked.about(Counting.within(asked, selection, max_items, share).guarantee)
 
 
 def _add_counts(parser: Parser) -> None:

@@ -3,11 +3,14 @@
 import argparse
 import re
 from collections.abc import Iterator
+from contextlib import suppress
+from importlib import import_module
 from importlib.metadata import version
 from itertools import pairwise
 from typing import Final, NoReturn
 
-from dp_sips.errors import UsageError, did_you_mean
+from dp_sips.errors import OutOfMemoryError, UsageError, did_you_mean
+from dp_sips.room import check_addresses
 from dp_sips.validation import FOREIGN
 
 COMMANDS: Final = {
@@ -84,6 +87,13 @@ def command_parser(name: str) -> Parser:
     return Parser(f"dp-sips {name}", f"{COMMANDS[name][0].upper()}{COMMANDS[name][1:]}.")
 
 
+def configured(name: str) -> Parser:
+    """Return the parser of a command, with its own flags."""
+    parser = command_parser(name)
+    import_module(f"dp_sips.cli.{name}").configure(parser)
+    return parser
+
+
 def parse(parser: Parser, words: list[str]) -> argparse.Namespace:
     """Parse the words after a command; of an unknown flag, say which one is meant."""
     typed = list(joined(words))
@@ -140,4 +150,16 @@ def _unknown_flag(flag: str, parser: Parser) -> str:
     for known in (ours, ours.removesuffix("s")):
         if known in parser.flags:
             return f"unknown flag {flag}: here it is called {known}"
-    return f"unknown flag {flag}: {did_you_mean(flag, parser.flags)}"
+    hint = did_you_mean(flag, parser.flags)
+    if owners := _owners(flag):
+        fix = hint if hint.startswith("did") else "leave it out"
+        return f"{flag} is a flag of {', '.join(owners)}, not of {parser.prog}: {fix}"
+    return f"unknown flag {flag}: {hint}"
+
+
+def _owners(flag: str) -> list[str]:
+    """Return the commands that have a flag."""
+    with suppress(OutOfMemoryError):  # some of them need Arrow, and Arrow needs room
+        check_addresses()
+        return [command for command in COMMANDS if flag in configured(command).flags]
+    return []

@@ -3,6 +3,7 @@
 The file is removed at the end, whatever the end is.
 """
 
+import argparse
 import io
 import shutil
 import sys
@@ -15,6 +16,7 @@ from typing import Any, Final
 from dp_sips.errors import DpSipsError, InputError, OutputError, UsageError
 from dp_sips.temporaries import create, discard, temporary_path
 
+LABEL: Final = "standard input"
 _STDIN: Final = "-"
 _KINDS: Final = (
     (b"PAR1", ".parquet"),
@@ -25,19 +27,21 @@ _KINDS: Final = (
 
 
 @contextmanager
-def inputs(words: list[str]) -> Iterator[list[str]]:
-    """Yield the paths to read, with a file in the place of -; errors speak of standard input."""
-    if _STDIN not in words:
-        yield words
+def inputs(args: argparse.Namespace) -> Iterator[None]:
+    """Have a file in the place of INPUT - in the block; errors speak of standard input."""
+    args.piped = _STDIN in args.input
+    if not args.piped:
+        yield
         return
-    if words != [_STDIN]:
+    if args.input != [_STDIN]:
         raise UsageError("- is standard input, and comes alone: leave out the other INPUTs")
     path = _named(_first_bytes())
     try:
         _copy(path)
-        yield [str(path)]
+        args.input = [str(path)]
+        yield
     except DpSipsError as error:
-        raise type(error)(str(error).replace(str(path), "standard input")) from error
+        raise type(error)(str(error).replace(str(path), LABEL)) from error
     finally:
         discard(path)
 

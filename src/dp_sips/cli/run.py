@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, Final
 
+from dp_sips.booked import what_stays_booked
 from dp_sips.cli.config import with_config
 from dp_sips.cli.general import add_general, log_at
-from dp_sips.cli.parser import COMMANDS, READS_DATA, command_parser, parse, top_parser
+from dp_sips.cli.parser import COMMANDS, READS_DATA, configured, parse, top_parser
 from dp_sips.cli.signals import (
     ignore_signals,
     quiet_at_signals,
@@ -37,12 +38,26 @@ _LONG_NAMES: Final = re.compile(
 
 _SHORT_NAMES: Final = re.compile(
     r"(?:^|(?<=leave out ))"
-    r"(epsilon|delta|rho|share|seed|users|rounds|ratio|buffer|threads|mechanism|nulls)"
-    r"(?= must | is missing|$)"
+    r"(epsilon|delta|rho|share|seed|users|rounds|ratio|buffer|threads|mechanism|nulls|item|ngrams|"
+    r"delimiter|encoding|checkpoint)"
+    r"(?= must | is missing| is for | names |$)"
 )
 """Words that are parameters where an error begins with one, or says to leave one out."""
 
-_EITHER: Final = "give either epsilon or rho, together with delta"
+_BOTH: Final = re.compile(
+    r'\b(?:(?:\w+=\S+ of )?dp_sips\.CsvFiles|types=\{.*?\}|format="\w+") \((--.*?)\)'
+)
+"""Advice that names the parameter, and then the flag."""
+
+_PHRASES: Final = {
+    "give either epsilon or rho, together with delta": (
+        "give either --epsilon or --rho, together with --delta"
+    ),
+    "keys are given, and nothing is selected": "--keys is given, and nothing is selected",
+    "types names ": "--type names ",
+    "user and item are the same column": "--user and --item are the same column",
+}
+"""What the library says in words that no rule turns into flags."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -82,18 +97,18 @@ def _outcome(error: BaseException) -> int | None:
     signalled = received_code()
     if signalled or isinstance(error, KeyboardInterrupt):
         # Whatever an interrupted import or library made of it, this is the cause.
-        return _report("interrupted: nothing was written", signalled or INTERRUPTED)
+        return _report("interrupted: nothing was written", signalled or INTERRUPTED, error)
     if isinstance(error, ReaderGone):
         return DONE
     if isinstance(error, DpSipsError):
         wrong = isinstance(error, UsageError | InputError)
-        return _report(str(error), WRONG if wrong else FAILED)
+        return _report(str(error), WRONG if wrong else FAILED, error)
     if is_out_of_memory(error):
-        return _report(out_of_memory(), FAILED)
+        return _report(out_of_memory(), FAILED, error)
     if isinstance(error, OSError) and error.strerror:
         # What the system says; a library's own words may show anything.
         named = "" if error.filename is None else f"{error.filename}: "
-        return _report(named + error.strerror, FAILED)
+        return _report(named + error.strerror, FAILED, error)
     return None
 
 
@@ -105,8 +120,7 @@ def _run(argv: list[str], ready: Callable[[], None]) -> int:
                 check_addresses()
             # One command's imports are nothing to another: a plan needs no Arrow.
             command = import_module(f"dp_sips.cli.{name}")
-            parser = command_parser(name)
-            command.configure(parser)
+            parser = configured(name)
             add_general(parser)
             args = parse(parser, with_config(parser, words))
             log_at(args.log_level)
@@ -131,8 +145,12 @@ def _without_command(argv: list[str]) -> int:
     raise UsageError(f"the command comes first: dp-sips {next(iter(COMMANDS))} {argv[0]} …")
 
 
-def _report(message: str, code: int) -> int:
-    say("dp-sips: error: " + _in_flags(" ".join(message.split())))
+def _report(message: str, code: int, error: BaseException) -> int:
+    said = _in_flags(" ".join(message.split()))
+    booked = what_stays_booked(error)
+    if booked is not None:
+        said += f" {booked}" if said.endswith((".", "?")) else f". {booked}"
+    say("dp-sips: error: " + said)
     return code
 
 
@@ -160,14 +178,22 @@ def _in_flags(message: str) -> str:
     message = re.sub(r"\b(other|insecure_test)=True", _flag, message)
     message = re.sub(_LONG_NAMES, _flag, message)
     message = re.sub(_SHORT_NAMES, _flag, message)
-    message = message.replace(_EITHER, "give either --epsilon or --rho, together with --delta")
-    message = re.sub(r"\bengine='(\w+)'", r"--engine \1", message)
+    message = re.sub(r"\b(engine|mechanism)='([\w-]+)'(?: or '([\w-]+)')?", _chosen, message)
+    message = re.sub(_BOTH, r"\1", message)
+    for words, ours in _PHRASES.items():
+        message = message.replace(words, ours)
     return re.sub(r"\bitem=\[(.*?)\]", lambda found: _repeated("--item", found[1]), message)
 
 
 def _repeated(flag: str, listed: str) -> str:
     """Turn 'a', 'b' into --item a --item b."""
     return " ".join(f"{flag} {value.strip()}" for value in listed.replace("'", "").split(","))
+
+
+def _chosen(found: re.Match[str]) -> str:
+    """Turn mechanism='auto' or 'mad2r' into --mechanism auto or mad2r."""
+    name, first, *others = filter(None, found.groups())
+    return " or ".join((f"--{name} {first}", *others))
 
 
 def _flag(name: re.Match[str]) -> str:

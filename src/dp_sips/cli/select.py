@@ -7,6 +7,7 @@ from typing import Any, BinaryIO, Final
 
 import pyarrow as pa
 
+from dp_sips.booked import staying_booked
 from dp_sips.checkpoint import NOT_SAVED, Checkpoint, Saved
 from dp_sips.cli.dialect import add_dialect, data, dialect
 from dp_sips.cli.dry_run import say_what_would_happen
@@ -86,19 +87,22 @@ def run(args: argparse.Namespace) -> None:
     """Check everything that needs no data, select, and write."""
     check_words(args)
     _check_levels(args)
-    with inputs(args.input) as args.input:
+    with inputs(args):
         _select(args)
 
 
 def _select(args: argparse.Namespace) -> None:
+    saved = None if args.checkpoint is None else Checkpoint(args.checkpoint)
+    goes_on = saved is not None and saved.going_on
+    if goes_on and not args.force:
+        _refuse_written(args)
     check_outputs(args, columns=len(args.item))
     chosen = mechanism(args.mechanism, args, histogram=histogram(args))
     if args.dry_run:
         engine(args)  # what is wrong with its flags is said here, too
         made = plan(chosen, max_items=args.max_items, **planning(args, chosen))
-        say_what_would_happen(args, made.explain())
+        say_what_would_happen(args, made.explain(), None if goes_on else made.guarantee)
         return
-    saved = None if args.checkpoint is None else Checkpoint(args.checkpoint)
     try:
         selection = select_partitions(
             data(args),
@@ -115,6 +119,16 @@ def _select(args: argparse.Namespace) -> None:
         raise
     if not args.quiet:
         say(summary(selection, args.output))
+
+
+def _refuse_written(args: argparse.Namespace) -> None:
+    """Say what to do about an output that a run may have written just before it was killed."""
+    for path in _outputs(args).values():
+        if Path(path).exists():
+            raise UsageError(
+                f"{path} exists, and --checkpoint {args.checkpoint} has a run to go on with: if "
+                f"that was killed after it wrote {path}, --force writes the same release again"
+            )
 
 
 def _add_checkpoint(parser: Parser) -> None:
@@ -318,8 +332,7 @@ def check_outputs(args: argparse.Namespace, *, columns: int, keys: str | None = 
     local = [place for place in places if not is_remote(place)]
     find = find_any_files if dialect(args) else find_files
     read = find(local) if local else []
-    named = {flag: getattr(args, name, None) for flag, name in _OUTPUTS.items()}
-    given = {flag: path for flag, path in named.items() if path}
+    given = _outputs(args)
     if args.ledger and Path(args.ledger).exists():
         read = [*read, Path(args.ledger)]
     for path in given.values():
@@ -327,6 +340,12 @@ def check_outputs(args: argparse.Namespace, *, columns: int, keys: str | None = 
     for (one, path), (other, second) in combinations(given.items(), 2):
         if Path(path).resolve() == Path(second).resolve():
             raise UsageError(f"{one} and {other} are the same file, {path}: name two")
+
+
+def _outputs(args: argparse.Namespace) -> dict[str, str]:
+    """Return the files to write, by the flags that name them."""
+    named = {flag: getattr(args, name, None) for flag, name in _OUTPUTS.items()}
+    return {flag: path for flag, path in named.items() if path}
 
 
 def _default_format(args: argparse.Namespace) -> str | None:
@@ -360,11 +379,12 @@ def write_release(
 
     What was saved of the run is kept until the release is in its file, or through to stdout.
     """
-    certified = _write_files(table, selection, args)
-    end_at_signals()
-    if args.output:
-        saved.done()
-    _write_stdout(name, table, certified, args)
+    with staying_booked(args.ledger if selection.private else None):
+        certified = _write_files(table, selection, args)
+        end_at_signals()
+        if args.output:
+            saved.done()
+        _write_stdout(name, table, certified, args)
     saved.done()
 
 

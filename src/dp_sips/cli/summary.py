@@ -9,12 +9,15 @@ _FEW: Final = 10
 """Released items below which the summary says where to find advice."""
 
 
-def summary(selection: Selection, output: str | None) -> str:
+def summary(selection: Selection, output: str | None, *, selected: bool = True) -> str:
     """Say how many items were released, where to, under which guarantee, and, if few, what helps.
+
+    Nothing helps where the items were given, and not `selected`.
 
     Public: whether there is advice depends on the released items, what it says on parameters.
     """
-    return "\n".join((_released(selection, output), _guarantee(selection), *_advice(selection)))
+    advice = _advice(selection) if selected else []
+    return "\n".join((_released(selection, output), _guarantee(selection), *advice))
 
 
 def in_flags(name: str) -> str:
@@ -34,10 +37,10 @@ def _guarantee(selection: Selection) -> str:
     if not selection.private:
         return "NOT PRIVATE: made with a test seed. Do not publish these items."
     spent, *_ = str(selection.guarantee).split("; ")
-    return (
-        f"Guarantee: {spent} as spent, {selection.plan.asked} as asked,\n"
-        "for one user with all of their items."
-    )
+    asked = f"{selection.plan.asked} as asked"
+    same = str(selection.plan.asked).startswith(spent.removesuffix("DP"))
+    said = f"{asked} and as spent" if same else f"{spent} as spent, {asked}"
+    return f"Guarantee: {said},\nfor one user with all of their items."
 
 
 def _advice(selection: Selection) -> list[str]:

@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> None:
     ):
         if not value:
             raise UsageError(fix)
-    with inputs(args.input) as args.input:
+    with inputs(args):
         _tokenize(args)
 
 

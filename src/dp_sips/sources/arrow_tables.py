@@ -5,6 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from dp_sips.errors import InputError
 from dp_sips.sources.base import Feed, Part, reading, single_use
 from dp_sips.sources.batches import ROWS
 from dp_sips.sources.columns import Columns
@@ -44,8 +45,18 @@ def open_stream(stream: Any, columns: Columns) -> Feed:
     """Read any object with `__arrow_c_stream__`; a `RecordBatchReader` is one."""
     label = f"the {type(stream).__name__}"
     with reading(label):
-        reader = pa.RecordBatchReader.from_stream(stream)
+        reader = _reader(stream, label)
     return _open_reader(reader, columns, label)
+
+
+def _reader(stream: Any, label: str) -> pa.RecordBatchReader:
+    try:
+        return pa.RecordBatchReader.from_stream(stream)
+    except pa.ArrowInvalid:  # of the schema: no row is read yet
+        raise InputError(
+            f"{label} is not a table with columns: pass a data frame, which .reset_index() or "
+            ".to_frame() makes of a Series"
+        ) from None
 
 
 def _open_reader(reader: pa.RecordBatchReader, columns: Columns, label: str) -> Feed:

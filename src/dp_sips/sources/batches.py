@@ -69,14 +69,19 @@ def settle_nulls(batch: pa.RecordBatch, nulls: str, names: list[str], label: str
     if not found or (nulls == "group" and found[0] > 0):
         return batch
     if nulls != "drop":
-        raise InputError(_null_message(names[found[0]], label, user=found[0] == 0))
+        raise InputError(_null_message(names[found[0]], label, nulls, user=found[0] == 0))
     valid = batch.column(found[0]).is_valid()
     for i in found[1:]:
         valid = pc.and_(valid, batch.column(i).is_valid())
     return batch.filter(valid)
 
 
-def _null_message(name: str, label: str, *, user: bool) -> str:
+def _null_message(name: str, label: str, nulls: str, *, user: bool) -> str:
+    if user and nulls == "group":
+        return (
+            f'column {name!r} of {label} has nulls{_missing(label)}, and nulls="group" is for '
+            'items: fill in the users first, or leave such rows out with nulls="drop"'
+        )
     fix = 'nulls="drop" leaves such rows out'
     if not user:
         fix += ', nulls="group" keeps null as an item of its own'

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any
 
 import pyarrow as pa
@@ -34,11 +35,13 @@ class Columns:
     ) -> "Columns":
         """Check the names as far as that is possible without a table."""
         if item is not None and not isinstance(item, Iterable):
-            raise UsageError(f"item must name a column, or several in a list, got {item!r}")
+            raise UsageError(
+                f"item must name a column, or several in a list, got {item!r}{_as_text(item)}"
+            )
         items = (item,) if isinstance(item, str) else tuple(item or ())
         for name in (*items, *([] if user is None else [user])):
             if not isinstance(name, str):
-                raise UsageError(f"column names are text, got {name!r}")
+                raise UsageError(f"column names are text, got {name!r}{_as_text(name)}")
         for name, count in Counter(items).items():
             if count > 1:
                 raise UsageError(f"item names the column {name!r} twice: name each column once")
@@ -88,6 +91,13 @@ class Columns:
             shown = ", ".join(repr(str(name)) for name in known)
             raise UsageError(f"{missing}= must name a column of {label}; it has {shown or 'none'}")
         return self.user
+
+
+def _as_text(name: object) -> str:
+    """Say how columns get names that are text, if this is a number, as pandas may have."""
+    if not isinstance(name, Integral):
+        return ""
+    return f': name the columns as text first, as frame.rename(columns=str), and say "{name}"'
 
 
 def _several(name: str, known: Container[object]) -> str:

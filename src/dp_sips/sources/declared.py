@@ -9,7 +9,7 @@ import pyarrow.types as kinds
 
 from dp_sips.errors import InputError, UsageError, did_you_mean
 from dp_sips.sources.types import element
-from dp_sips.sources.values import AnyKind, converted
+from dp_sips.sources.values import AnyKind, converted, spelled
 
 _NAMES: Final = {
     "string": pa.string(),
@@ -49,7 +49,9 @@ def as_declared(values: pa.Array, raw: pa.DataType, kind: pa.DataType, where: st
     """
     try:
         if isinstance(raw, AnyKind):
-            return converted(values, kind, lambda part: _cast(part, kind))
+            if isinstance(values, pa.DictionaryArray):
+                values = values.dictionary_decode()
+            return converted(values, kind, lambda part: _cast_each(part, kind))
         return _cast(values, kind)
     except pa.ArrowException:
         # Without its cause, which shows the value.
@@ -69,6 +71,14 @@ def check_casts(schema: pa.Schema, types: Mapping[str, pa.DataType], label: str)
             raise InputError(
                 f"column {field.name!r} of {label} is {plain}, and cannot be read as {kind}"
             ) from None
+
+
+def _cast_each(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Cast values without a type: as text, decimals do not take on the scale of others."""
+    is_text = kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind)
+    if kinds.is_decimal(values.type) and is_text:
+        values = pa.array(map(spelled, values.to_pylist()), pa.string())
+    return _cast(values, kind)
 
 
 def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -24,20 +24,13 @@ _FIELDS: Final = re.compile(r"Expected (\d+) columns, got (\d+)")
 _NAME_IT: Final = (
     'name its encoding, as encoding="latin-1" of dp_sips.CsvFiles (--encoding latin-1)'
 )
-_PACKED: Final = "is packed: unpack it, or add {} to its name"
-_WORKBOOK: Final = "is a workbook or an archive: save its table as CSV"
 _OTHERS: Final = {
-    rb"\x1f\x8b": _PACKED.format(".gz"),
-    rb"\x28\xb5\x2f\xfd": _PACKED.format(".zst"),
-    rb"BZh[1-9]1AY&SY": _PACKED.format(".bz2"),
-    rb"\x04\x22\x4d\x18": _PACKED.format(".lz4"),
-    rb"PK\x03\x04|\xd0\xcf\x11\xe0": _WORKBOOK,
     rb"\xff\xfe(?!\0\0)|\xfe\xff": 'is text in UTF-16: say encoding="utf-16" of dp_sips.CsvFiles '
     "(--encoding utf-16)",
     rb"(?i)(\xef\xbb\xbf)?\"?sep=.\"?[\r\n]": "begins with a line for Excel, sep=…, in place of "
     "the header: remove that line",
 }
-"""How files begin that are not what their names say, or not quite."""
+"""How text begins that is not quite CSV; of other kinds of files, see first_bytes.py."""
 
 
 def read_header(file: DataFile, columns: Columns, dialect: Dialect) -> FileHeader:
@@ -52,6 +45,8 @@ def read_header(file: DataFile, columns: Columns, dialect: Dialect) -> FileHeade
         )
     if dialect.header:
         _check_names(file, header, columns)
+    elif len(header) == 1:
+        _check_single(file, header, columns, dialect)
     names = file.pick(columns, header)
     schema = pa.schema([(name, pa.string()) for name in names])
     return FileHeader(schema, lambda: _read(file, header, schema, dialect))
@@ -143,7 +138,7 @@ def _header(file: DataFile, dialect: Dialect) -> list[str]:
 
 
 def _check_kind(file: DataFile, first: bytes) -> None:
-    """Reject a file that begins as no header does, but as other kinds of files do."""
+    """Reject text that begins as no header does."""
     for begin, what in _OTHERS.items():
         if re.match(begin, first):
             raise InputError(f"{file} {what}")
@@ -189,8 +184,22 @@ def _check_names(file: DataFile, header: Sequence[str], columns: Columns) -> Non
     if wanted and not {*wanted} & {*header, *file.in_path}:
         raise InputError(
             f"no column {' or '.join(map(repr, wanted))} in the first row of {file}: name columns "
-            "of its header or, if it has none, say header=False of dp_sips.CsvFiles (--no-header)"
+            "of its header (upper and lower case differ) or, if it has none, say header=False of "
+            "dp_sips.CsvFiles (--no-header)"
         )
+
+
+def _check_single(
+    file: DataFile, header: Sequence[str], columns: Columns, dialect: Dialect
+) -> None:
+    """Ask about the delimiter if the first row, which is not looked at, has one field only."""
+    for name in (columns.user, *columns.items):
+        if name is not None and name not in (*header, *file.in_path):
+            raise InputError(
+                f"no column {name!r} in {file}: its first row has one field; is the delimiter "
+                f"{_separator(file, dialect)}? If not, say delimiter=';' of dp_sips.CsvFiles "
+                "(--delimiter ';')"
+            )
 
 
 def _other_delimiter(header: str) -> str | None:
@@ -217,12 +226,15 @@ def _said(file: DataFile, dialect: Dialect, header: Sequence[str], message: str)
     if found := _NOT_UTF8.match(message):
         column = header[int(found[1])]
         return f"{not_utf8(column, str(file))}, or {_NAME_IT}"
-    mark = {"\t": "a tab", ",": "a comma"}
-    separator = dialect.separator(file.path)
     fields = _FIELDS.search(message)
     expected, got = fields.groups() if fields else (len(header), "more or fewer")
     return (
         f"{file} cannot be read: a row has {got} field{'' if got == '1' else 's'}, and the "
         f"{'header' if dialect.header else 'first row'} {expected}; is the delimiter "
-        f"{mark.get(separator, repr(separator))}?"
+        f"{_separator(file, dialect)}?"
     )
+
+
+def _separator(file: DataFile, dialect: Dialect) -> str:
+    separator = dialect.separator(file.path)
+    return {"\t": "a tab", ",": "a comma"}.get(separator, repr(separator))

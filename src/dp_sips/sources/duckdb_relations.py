@@ -71,4 +71,7 @@ def _running() -> Iterator[None]:
         yield
     except duckdb.Error as error:
         name = type(error).__name__
-        raise InputError(f"{_LABEL} cannot be read: its query failed ({name})") from None
+        raise InputError(
+            f"{_LABEL} cannot be read: its query failed ({name}); run "
+            ".to_arrow_table() on it to see why"
+        ) from None

@@ -10,10 +10,11 @@ import pyarrow.types as kinds
 
 from dp_sips.errors import InputError
 from dp_sips.sources import delimited, ipc, json_lines, parquet
-from dp_sips.sources.base import Feed, Part, reading
+from dp_sips.sources.base import Feed, Part
 from dp_sips.sources.columns import Columns
 from dp_sips.sources.csv_files import CsvFiles, Dialect
 from dp_sips.sources.data_files import DataFile, find_data_files
+from dp_sips.sources.first_bytes import explaining
 from dp_sips.sources.headers import FileHeader
 from dp_sips.sources.path_columns import KIND, check_alike, value_of, with_constants
 from dp_sips.sources.types import is_list, typed_table
@@ -52,7 +53,7 @@ def _explained(files: Sequence[DataFile], columns: Columns) -> Iterator[None]:
 
 
 def _delimited(file: DataFile, columns: Columns, dialect: Dialect) -> FileHeader:
-    with reading(str(file)):
+    with explaining(file, "csv", first_is_row=not dialect.header):
         return _with_path(file, columns, delimited.read_header(file, columns, dialect))
 
 
@@ -86,12 +87,12 @@ def _with_columns(files: list[DataFile]) -> list[DataFile]:
 
 
 def _is_empty(file: DataFile) -> bool:
-    with reading(str(file)), file.stream() as stream:
+    with explaining(file, file.kind or "csv"), file.stream() as stream:
         return not stream.read(1)
 
 
 def _read_header(file: DataFile, columns: Columns) -> FileHeader:
-    with reading(str(file)):
+    with explaining(file, file.kind):
         return _with_path(file, columns, _own_header(file, columns))
 
 

@@ -102,7 +102,8 @@ def no_kind(label: str) -> str:
     """Say which suffixes there are."""
     return (
         f"{label} has no suffix that tells its kind; known: {' '.join(KINDS)}, and CSV, TSV and "
-        f"JSON lines with {' '.join(COMPRESSED)}"
+        f"JSON lines with {' '.join(COMPRESSED)}; delimited text may have any suffix: say "
+        "delimiter=',' of dp_sips.CsvFiles (--delimiter ,)"
     )
 
 

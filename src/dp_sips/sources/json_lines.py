@@ -7,7 +7,7 @@ depends on the lines beside it, changes nothing but the time.
 
 import io
 import json
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, NoReturn
@@ -18,6 +18,7 @@ import pyarrow.json as pajson
 from dp_sips.errors import InputError
 from dp_sips.sources.columns import Columns
 from dp_sips.sources.data_files import DataFile
+from dp_sips.sources.first_bytes import explaining
 from dp_sips.sources.headers import FileHeader
 from dp_sips.sources.nesting import check_nesting
 from dp_sips.sources.types import is_list
@@ -34,7 +35,7 @@ _EXPECTED: Final = 'expected one object per line, like {"user": 1, "item": "a"}'
 def read_header(file: DataFile, columns: Columns) -> FileHeader:
     """Return the fields that the caller names: a file of JSON lines has no header."""
     schema = schema_of(columns, str(file), file.in_path)
-    return FileHeader(schema, lambda: _read(file, schema, list_column(columns)))
+    return FileHeader(schema, lambda: _read(file, schema, columns))
 
 
 def schema_of(columns: Columns, label: str, in_path: Container[str] = ()) -> pa.Schema:
@@ -51,9 +52,10 @@ def list_column(columns: Columns) -> str | None:
     return columns.items[0] if columns.items and columns.lists else None
 
 
-def _read(file: DataFile, schema: pa.Schema, lists: str | None) -> Iterator[pa.RecordBatch]:
-    parser = Parser(schema, str(file), lists)
-    return map(parser, _blocks(file))
+def _read(file: DataFile, schema: pa.Schema, columns: Columns) -> Iterator[pa.RecordBatch]:
+    parser = Parser(schema, str(file), list_column(columns), columns.types)
+    with explaining(file, "json"):
+        yield from map(parser, _blocks(file))
 
 
 def _blocks(file: DataFile) -> Iterator[bytes]:
@@ -81,10 +83,11 @@ class Lines:
     schema: pa.Schema
     label: str
     lists: str | None
+    types: Mapping[str, pa.DataType]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Stream the needed fields."""
-        parser = Parser(self.schema, self.label, self.lists)
+        parser = Parser(self.schema, self.label, self.lists, self.types)
         for batch in batches:
             yield parser(b"\n".join(batch.column(0).cast(pa.large_binary()).to_pylist()))
 
@@ -92,13 +95,16 @@ class Lines:
 class Parser:
     """Turns blocks of lines into batches; remembers which kinds the last block had.
 
-    `lists` is the field whose value may be a list of items.
+    `lists` is the field whose value may be a list of items; `types` are those that are declared.
     """
 
-    def __init__(self, schema: pa.Schema, label: str, lists: str | None) -> None:
+    def __init__(
+        self, schema: pa.Schema, label: str, lists: str | None, types: Mapping[str, pa.DataType]
+    ) -> None:
         self._schema = schema
         self._label = label
         self._lists = lists
+        self._types = types
         self._guess: pa.Schema | None = None
         self._check = Utf8Check()
 
@@ -143,7 +149,11 @@ class Parser:
         rows = list(self._objects(block))
         return [
             encode_items(
-                [row.get(name) for row in rows], name, self._label, lists=name == self._lists
+                [row.get(name) for row in rows],
+                name,
+                self._label,
+                lists=name == self._lists,
+                declared=self._types.get(name),
             )
             for name in self._schema.names
         ]

@@ -132,4 +132,4 @@ def _open_python(data: Any, columns: Columns) -> Feed:
             f"user= and item= name columns, and a {type(data).__name__} has none: leave them out "
             "(with a mapping or pairs), or pass a table, a dict of columns or a path"
         )
-    return open_pairs(data)
+    return open_pairs(data, columns.types)

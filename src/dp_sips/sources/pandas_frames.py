@@ -25,11 +25,15 @@ _WITHOUT_NULLS: Final[dict[str, Callable[[Any], str]]] = {
 
 def open_pandas(frame: pd.DataFrame, columns: Columns) -> Feed:
     """Share the needed columns with Arrow; only columns of Python objects are copied."""
+    _check_index(frame, columns)
     names = columns.pick(frame.columns, _LABEL)
     for name in names:
         _check_float(frame[name].dtype, name, columns)
     arrays = [
-        _column(frame[name], name, lists=columns.lists and name != columns.user) for name in names
+        _column(
+            frame[name], name, columns.types.get(name), lists=columns.lists and name != columns.user
+        )
+        for name in names
     ]
     table = pa.table(arrays, names=names)
     kinds = [_kind(frame[name].dtype, table[name].type) for name in names]
@@ -40,6 +44,14 @@ def open_pandas(frame: pd.DataFrame, columns: Columns) -> Feed:
     }
     part = Part(_LABEL, lambda: table.to_batches(max_chunksize=ROWS))
     return Feed(_LABEL, schema, (part,), lambda items: _frame(items, dtypes), len(frame))
+
+
+def _check_index(frame: pd.DataFrame, columns: Columns) -> None:
+    for name in (columns.user, *columns.items):
+        if name is not None and name in frame.index.names and name not in frame.columns:
+            raise InputError(
+                f"{name!r} is in the index of {_LABEL}, not a column: pass frame.reset_index()"
+            )
 
 
 def _check_float(dtype: Any, name: str, columns: Columns) -> None:
@@ -65,15 +77,17 @@ def _kind(dtype: Any, found: pa.DataType) -> pa.DataType:
     return found.value_type if isinstance(dtype, pd.CategoricalDtype) else found
 
 
-def _column(series: "pd.Series[Any]", name: str, *, lists: bool) -> Any:
+def _column(
+    series: "pd.Series[Any]", name: str, declared: pa.DataType | None, *, lists: bool
+) -> Any:
     if isinstance(series.dtype, pd.CategoricalDtype) and _is_untyped(series.dtype):
         codes = pa.array(series.cat.codes.to_numpy(), mask=series.isna().to_numpy())
-        categories = encode(series.cat.categories.tolist(), name, _LABEL)
+        categories = encode(series.cat.categories.tolist(), name, _LABEL, declared)
         return pa.DictionaryArray.from_arrays(codes, categories)
     if _is_untyped(series.dtype):
         values = series.to_numpy(copy=True)
         values[series.isna().to_numpy()] = None
-        return encode_items(values.tolist(), name, _LABEL, lists=lists)
+        return encode_items(values.tolist(), name, _LABEL, lists=lists, declared=declared)
     try:
         return pa.array(series, from_pandas=True)
     except (pa.ArrowException, OverflowError, UnicodeError):

@@ -53,7 +53,9 @@ def _running() -> Iterator[None]:
         yield
     except (pl.exceptions.PolarsError, OSError) as error:
         name = type(error).__name__
-        raise InputError(f"{_LAZY} cannot be read: its query failed ({name})") from None
+        raise InputError(
+            f"{_LAZY} cannot be read: its query failed ({name}); run .collect() on it to see why"
+        ) from None
 
 
 def _to_arrow(frames: Iterable[pl.DataFrame]) -> Iterator[pa.RecordBatch]:

@@ -22,15 +22,15 @@ _SHAPE = 'expected a mapping {"ann": ["tea", "jam"]} or pairs ("ann", "tea") or 
 _NAMES = ("user", "item")
 
 
-def open_pairs(data: Iterable[Any]) -> Feed:
+def open_pairs(data: Iterable[Any], types: Mapping[str, pa.DataType]) -> Feed:
     """Read users and their items, when batches are asked for."""
     label = f"the {type(data).__name__}"
     pairs = data.items() if isinstance(data, Mapping) else data
     once = iter(pairs) is pairs
     if once:
-        read = single_use(_pair_batches(pairs, label), label)
+        read = single_use(_pair_batches(pairs, label, types), label)
     else:
-        read = partial(_pair_batches, pairs, label)
+        read = partial(_pair_batches, pairs, label, types)
     schema = pa.schema([(name, ANY_KIND) for name in _NAMES])
     return Feed(label, schema, (Part(label, read),), _as_list, once=once)
 
@@ -43,7 +43,7 @@ def open_columns(data: Mapping[Any, Any], columns: Columns) -> Feed:
     if len(lengths) > 1:
         raise InputError(f"the columns {', '.join(map(repr, names))} of {label} differ in length")
     schema = pa.schema([(name, ANY_KIND) for name in names])
-    part = Part(label, lambda: _column_batches(data, names, label, lists=columns.lists))
+    part = Part(label, lambda: _column_batches(data, names, label, columns))
     return Feed(label, schema, (part,), _as_columns)
 
 
@@ -64,20 +64,31 @@ def _named(data: Mapping[Any, Any], columns: Columns, label: str) -> list[str]:
 
 
 def _column_batches(
-    data: Mapping[Any, Any], names: list[str], label: str, *, lists: bool
+    data: Mapping[Any, Any], names: list[str], label: str, columns: Columns
 ) -> Iterator[pa.RecordBatch]:
     for start in range(0, len(data[names[0]]), ROWS):
         parts = (list(data[name][start : start + ROWS]) for name in names)
-        columns = [
-            encode_items(values, name, label, lists=lists and place > 0)
+        encoded = [
+            encode_items(
+                values,
+                name,
+                label,
+                lists=columns.lists and place > 0,
+                declared=columns.types.get(name),
+            )
             for place, (values, name) in enumerate(zip(parts, names, strict=True))
         ]
-        yield pa.RecordBatch.from_arrays(columns, names=names)
+        yield pa.RecordBatch.from_arrays(encoded, names=names)
 
 
-def _pair_batches(pairs: Iterable[Any], label: str) -> Iterator[pa.RecordBatch]:
+def _pair_batches(
+    pairs: Iterable[Any], label: str, types: Mapping[str, pa.DataType]
+) -> Iterator[pa.RecordBatch]:
     for chunk in _chunks(pairs):
-        columns = [encode(values, name, label) for values, name in zip(chunk, _NAMES, strict=True)]
+        columns = [
+            encode(values, name, label, types.get(name))
+            for values, name in zip(chunk, _NAMES, strict=True)
+        ]
         yield pa.RecordBatch.from_arrays(columns, names=_NAMES)
 
 

@@ -62,7 +62,8 @@ def open_files(files: SparkFiles, columns: Columns) -> Feed:
 
 def _lines_feed(files: SparkFiles, columns: Columns, in_paths: Mapping[str, Column]) -> Feed:
     inside = json_lines.schema_of(columns, files.label, in_paths)
-    lines = json_lines.Lines(inside, files.label, json_lines.list_column(columns))
+    lists = json_lines.list_column(columns)
+    lines = json_lines.Lines(inside, files.label, lists, columns.types)
     if not in_paths:
         return _unpacked_feed(files.label, files.frame, inside, lines)
     frame = files.frame.select("value", *in_paths.values())

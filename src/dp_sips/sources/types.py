@@ -7,13 +7,16 @@ without any value as text. Of columns without a type, see values.py.
 """
 
 from collections.abc import Callable, Mapping
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.types as kinds
 
 from dp_sips.errors import InputError
-from dp_sips.sources.values import AnyKind, typed
+from dp_sips.sources.values import AnyKind, are_several, typed
 
+_JSON: Final = {b"content-type": b"application/json"}
+"""The metadata of a text column whose values are written as JSON writes them."""
 _ALLOWED: tuple[Callable[[pa.DataType], bool], ...] = (
     kinds.is_integer,
     kinds.is_string,
@@ -125,14 +128,19 @@ def from_batch_type(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def typed_table(table: pa.Table) -> pa.Table:
-    """Give columns without a type the one that their values have."""
-    columns = [
-        typed(column.cast(column.type.storage_type).combine_chunks())
-        if isinstance(column.type, AnyKind)
-        else column
-        for column in table.columns
-    ]
-    return pa.table(columns, names=table.column_names)
+    """Give columns without a type the one that their values have.
+
+    A column of several kinds, which is text as JSON writes it, says so in its metadata.
+    """
+    columns, fields = [], []
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        own, mark = column, None
+        if isinstance(column.type, AnyKind):
+            carried = column.cast(column.type.storage_type).combine_chunks()
+            own, mark = typed(carried), _JSON if are_several(carried) else None
+        columns.append(own)
+        fields.append(pa.field(name, own.type, metadata=mark))
+    return pa.table(columns, schema=pa.schema(fields))
 
 
 def _own(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:

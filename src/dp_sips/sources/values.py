@@ -44,39 +44,58 @@ class AnyKind(pa.ExtensionType):  # type: ignore[misc]
 
 ANY_KIND: Final = AnyKind()
 _LISTS: Final = (list, tuple, set, frozenset, np.ndarray)
+_OF_DIGITS: Final = (
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_string_view,
+    pa.types.is_integer,
+    pa.types.is_decimal,
+)
+"""Declared types to which whole numbers are brought by their digits."""
 _TIMES: Final = (kinds.LOCAL_TIME, kinds.INSTANT)
 _PLAIN: Final = "use text, whole numbers, bytes, truth values, dates, times or decimals"
 
 
-def encode(values: Sequence[Any], name: str, label: str) -> pa.Array:
+def encode(
+    values: Sequence[Any], name: str, label: str, declared: pa.DataType | None = None
+) -> pa.Array:
     """Return Python values as bytes, each by its own kind; None is null.
+
+    Whole numbers of more than 64 bits need a declared type that can hold their digits.
 
     Sensitive: the values. No message shows one, but that a column has values of some kind.
     """
     types = set(map(type, values)) - {type(None)}
     found = {_checked(kinds.kind_of_type(kind), kind, name, label) for kind in types}
     if len(found) == 1 and kinds.LOCAL_TIME not in found:
-        return _encoded(found.pop(), values, name, label)
+        return _encoded(found.pop(), values, name, label, declared)
     groups: dict[Any, list[int]] = {}
     for row, value in enumerate(values):
         if value is not None:
             groups.setdefault(kinds.kind_of(value), []).append(row)
     parts = [
-        (np.array(rows), _encoded(kind, [values[row] for row in rows], name, label))
+        (np.array(rows), _encoded(kind, [values[row] for row in rows], name, label, declared))
         for kind, rows in groups.items()
     ]
     return _in_rows(parts, len(values), CARRIED)
 
 
-def encode_items(values: Sequence[Any], name: str, label: str, *, lists: bool) -> pa.Array:
+def encode_items(
+    values: Sequence[Any],
+    name: str,
+    label: str,
+    *,
+    lists: bool,
+    declared: pa.DataType | None = None,
+) -> pa.Array:
     """Return values as bytes or, where one of them is a list of items, lists of bytes."""
     if not any(isinstance(value, _LISTS) for value in values):
-        return encode(values, name, label)
+        return encode(values, name, label, declared)
     if not lists:
         raise InputError(f"column {name!r} of {label} has lists: only a single item column may")
     rows = [_listed(value) for value in values]
     ends = np.cumsum([0, *map(len, rows)])
-    items = encode([item for row in rows for item in row], name, label)
+    items = encode([item for row in rows for item in row], name, label, declared)
     null = pa.array([value is None for value in values])
     return pa.LargeListArray.from_arrays(pa.array(ends), items, mask=null)
 
@@ -136,9 +155,14 @@ def typed(values: pa.Array) -> pa.Array:
     """
     parts = list(_decoded(values))
     if len(parts) > 1:
-        spelled = [None if value is None else _json(value) for value in python_values(values)]
-        return pa.array(spelled, pa.string())
+        found = [None if value is None else _json(value) for value in python_values(values)]
+        return pa.array(found, pa.string())
     return _in_rows(parts, len(values), parts[0][1].type if parts else pa.string())
+
+
+def are_several(values: pa.Array) -> bool:
+    """Whether the values are of several kinds."""
+    return sum(1 for _ in _decoded(values)) > 1
 
 
 def describe(values: pa.Array) -> str:
@@ -167,15 +191,30 @@ def _checked(kind: Kind | None, python_type: type, name: str, label: str) -> Kin
     )
 
 
-def _encoded(kind: Kind, values: Sequence[Any], name: str, label: str) -> pa.Array:
-    misfit = f"column {name!r} of {label} has a value that does not fit {kind.type}: use text"
+def _encoded(
+    kind: Kind, values: Sequence[Any], name: str, label: str, declared: pa.DataType | None
+) -> pa.Array:
+    fix = f'types={{{name!r}: "string"}} (--type {name}=string)'
+    fix = f"declare its type, as {fix}" if kind is kinds.INTEGER else "use text"
+    misfit = f"column {name!r} of {label} has a value that does not fit {kind.type}: {fix}"
     if kind in _TIMES and any(getattr(value, "nanosecond", 0) for value in values):
         raise InputError(misfit)  # or Arrow would cut nanoseconds off
     try:
+        if kind is kinds.INTEGER and _holds_digits(declared) and not _all_fit(values):
+            # Those that fit mean the same in either way.
+            return kinds.TEXT.encode(None if value is None else str(int(value)) for value in values)
         return kind.encode(values)
     except (pa.ArrowException, OverflowError, ValueError):
         # Without its cause, which may show the value.
         raise InputError(misfit) from None
+
+
+def _holds_digits(declared: pa.DataType | None) -> bool:
+    return declared is not None and any(check(declared) for check in _OF_DIGITS)
+
+
+def _all_fit(integers: Sequence[Any]) -> bool:
+    return all(value is None or -(1 << 63) <= value < 1 << 63 for value in integers)
 
 
 def _decoded(values: pa.Array) -> Iterator[Part]:
@@ -199,6 +238,11 @@ def _in_rows(parts: Sequence[Part], total: int, kind: pa.DataType) -> pa.Array:
     places[rows] = np.arange(len(rows))
     values = pa.concat_arrays([part for _, part in parts])
     return values.take(pa.array(places, mask=places < 0))
+
+
+def spelled(value: Decimal) -> str:
+    """Return the digits of a decimal, which do not depend on the scale of others beside it."""
+    return f"{_short(value):f}"
 
 
 def _json(value: Any) -> str:

@@ -38,7 +38,7 @@ def test_nothing_to_read(tmp_path: Path, read: Any) -> None:
 @pytest.mark.parametrize("name", ["a.xlsx", "a", "a.gz", "a.parquet.gz", "parquet"])
 def test_unknown_suffix(name: str, tmp_path: Path, read: Any) -> None:
     (tmp_path / name).write_text("x")
-    with pytest.raises(InputError, match=r"no suffix .*\.parquet .*\.csv"):
+    with pytest.raises(InputError, match=r"no suffix .*\.parquet .*\.csv.* \(--delimiter ,\)"):
         read(tmp_path / name)
 
 

@@ -148,7 +148,7 @@ def test_bad_files(text: bytes, message: str, tmp_path: Path, read: Any) -> None
         (gzip.compress(b"u,i\n1,a\n"), "add .gz to its name"),
         (bytes(pa.compress(b"u,i\n1,a\n", "zstd", asbytes=True)), "add .zst to its name"),
         (bz2.compress(b"u,i\n1,a\n"), "add .bz2 to its name"),
-        (bytes(pa.compress(b"u,i\n1,a\n", "lz4", asbytes=True)), "add .lz4 to its name"),
+        (bytes(pa.compress(b"u,i\n1,a\n", "lz4", asbytes=True)), "bytes: unpack it"),
         (b"PK\x03\x04" + bytes(60), "save its table as CSV"),
         (b"\xd0\xcf\x11\xe0" + bytes(60), "save its table as CSV"),
         ("\ufeffu,i\n1,a\n".encode("utf-16-le"), "--encoding utf-16"),
@@ -175,6 +175,16 @@ def test_a_first_row_that_is_no_header_may_begin_as_it_likes(tmp_path: Path, rea
     """It is somebody's: no error may depend on it."""
     path = write(tmp_path / "a.csv", b"PK\x03\x04,a\n")
     assert read(CsvFiles(path, header=False), user="1", item="2") == Counter([("PK\3\4", "a")])
+    with pytest.raises(InputError, match=r"no column '3' in .*a\.csv: ") as caught:
+        read(CsvFiles(path, header=False), user="1", item="3")
+    assert "first bytes" not in str(caught.value)
+
+
+def test_names_in_another_case_do_not_show_the_first_row(tmp_path: Path, read: Any) -> None:
+    path = write(tmp_path / "a.csv", "user,url\n1,a\n")
+    with pytest.raises(InputError, match="upper and lower case differ") as caught:
+        read(path, user="User", item="URL")
+    assert "'user'" not in str(caught.value)
 
 
 def test_a_row_that_never_ends(tmp_path: Path, read: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,6 +46,18 @@ def test_a_missing_number_names_those_that_are_there(write: Any) -> None:
         rows_of(CsvFiles(write("7,x,Rome\n"), header=False), item="4")
 
 
+@pytest.mark.parametrize(("delimiter", "asked"), [(None, "a comma"), ("|", r"'\|'")])
+def test_one_field_without_a_header_may_be_several(
+    write: Any, delimiter: str | None, asked: str
+) -> None:
+    files = CsvFiles(write("7;SECRET\n"), header=False, delimiter=delimiter)
+    fix = rf"is the delimiter {asked}\? If not, say delimiter=';' .*\(--delimiter ';'\)"
+    with pytest.raises(
+        InputError, match=f"no column '2' in .*: its first row has one field; {fix}"
+    ):
+        rows_of(files)
+
+
 @pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "utf-16", "utf-16-be", "utf-8-sig"])
 def test_other_encodings(write: Any, encoding: str) -> None:
     files = CsvFiles(write("id,city\n1,Zürich\n2,Orléans", encoding=encoding), encoding=encoding)

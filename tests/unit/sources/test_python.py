@@ -154,7 +154,7 @@ def test_each_value_is_of_its_own_kind(items: Any) -> None:
         ({1: [1.5]}, "column 'item' of the dict has floats.*no dependable equality"),
         ({1: [("a", "b")]}, "column 'item' of the dict has values of the type tuple"),
         ({(1, 2): ["a"]}, "column 'user' of the dict has values of the type tuple"),
-        ({1: [2**63]}, "'item' .* does not fit int64: use text"),
+        ({1: [2**63]}, "'item' .* does not fit int64: declare its type, as types="),
         ({1: [Decimal("1e40")]}, "does not fit decimal"),
         ({1: [Decimal("1e-40")]}, "does not fit decimal"),
         ({1: [Decimal("NaN")]}, "does not fit decimal"),

@@ -383,3 +383,39 @@ def test_no_library_is_imported_for_nothing(name: str, tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
     assert done.stdout.strip() == b"[]"
+
+
+def test_a_failed_query_says_how_to_see_why(tmp_path: Path, read: Any) -> None:
+    with pytest.raises(InputError, match=r"\(FileNotFoundError\); run \.collect\(\) on it to see"):
+        read(pl.scan_csv(tmp_path / "nothing.csv"))
+    relation: Any = duckdb.sql("SELECT 1 AS u, CAST(x AS INT) AS i FROM (VALUES ('SECRET')) t(x)")
+    with pytest.raises(InputError, match=r"run \.to_arrow_table\(\) on it to see why") as caught:
+        read(relation)
+    assert "SECRET" not in str(caught.value)
+    with pytest.raises(duckdb.Error, match="SECRET"):
+        relation.to_arrow_table()
+
+
+@pytest.mark.parametrize("column", [pd.Series([1]), pl.Series([1]), pa.chunked_array([[1]])])
+def test_a_column_is_not_a_table(column: Any, read: Any) -> None:
+    with pytest.raises(
+        InputError, match=r"is not a table with columns: pass a data frame, .*index"
+    ):
+        read(column)
+
+
+def test_a_user_in_the_index(read: Any) -> None:
+    frame = pd.DataFrame({"u": [1], "i": ["a"]})
+    with pytest.raises(InputError, match=r"'u' is in the index of .*: pass frame\.reset_index\(\)"):
+        read(frame.set_index("u"))
+    assert read(frame.set_index("u").reset_index()) == Counter([(1, "a")])
+
+
+@pytest.mark.parametrize("names", [{"user": 0, "item": 1}, {"user": 0, "item": "1"}])
+def test_numbers_as_names_of_columns(names: dict[str, Any], read: Any) -> None:
+    frame = pd.DataFrame({0: [7], 1: ["a"]})
+    with pytest.raises(
+        UsageError, match=r"as text first, as frame\.rename\(columns=str\), and say"
+    ):
+        read(frame, **names)
+    assert read(frame.rename(columns=str), user="0", item="1") == Counter([(7, "a")])
