@@ -30,7 +30,7 @@ class UsageError(DpSipsError, ValueError):
 
 
 class InputError(DpSipsError, ValueError):
-    """The data is wrong. Nothing was released; a ledger keeps what was booked before rows were read."""
+    """The data is wrong. Nothing was released; what a ledger has booked stays booked."""
 
 
 class OutputError(DpSipsError, OSError):
