@@ -158,4 +158,5 @@ def _add_counts(parser: Parser) -> None:
 
 
 def _noise(counts: Counts) -> str:
-    return f"Counts have noise with a standard deviation of {counts.standard_deviation:.1f}."
+    deviation = f"a standard deviation of {counts.standard_deviation:.1f}"
+    return f"Counts have noise with {deviation}: small ones may be below zero."

@@ -223,7 +223,8 @@ def add_input(parser: Parser) -> None:
         "--nulls",
         default="error",
         metavar="RULE",
-        help="error (default), drop such rows, or group null items as an item of their own",
+        help="error (default), drop such rows, or group null items as an item of their own; in "
+        "CSV, null is an empty field, and NA is text",
     )
     group.add_argument(
         "--public-items",
