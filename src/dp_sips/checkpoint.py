@@ -6,7 +6,8 @@ the data again and goes on after the last finished round. Its release is that of
 Guarantee: one folder, one release. The key is used for one plan and one data set only: what was
 asked is compared before any data is read, and the pairs of users and items, by a keyed sum, before
 anything is drawn. A folder is one process's at a time, and its owner's alone; what it has booked on
-a ledger is not booked again.
+a ledger is not booked again. (A copy of the folder, made before data was noted in it, is beyond
+this: anyone who copies the key can use it twice.)
 Sensitive: all files in the folder (mode 0600): anyone who reads the key can recompute the noise.
 """
 
@@ -14,9 +15,8 @@ import hashlib
 import json
 import os
 import stat
-import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -47,14 +47,6 @@ class Saved(Protocol):
     def going_on(self) -> bool:
         """Whether there is a run to go on with."""
         return False
-
-    @property
-    def run_id(self) -> str | None:
-        """What a ledger knows the run by, so as not to book it twice.
-
-        Public: it says which process began when, and nothing about the key.
-        """
-        return None
 
     def key(self, fresh: Key, asked: Asks) -> Key:
         """Return the key of the run that is to go on, or a fresh one if none is."""
@@ -100,7 +92,6 @@ class Checkpoint(Saved):
         self.folder = Path(folder)
         self._lock: int | None = None
         self._asked: dict[str, Any] = {}
-        self._run_id: str | None = None
 
     def open(self) -> None:
         """Make the folder if it is not there, and have it alone.
@@ -166,11 +157,6 @@ class Checkpoint(Saved):
         """Whether there is a run to go on with."""
         return (self.folder / _RUN).exists()
 
-    @property
-    def run_id(self) -> str | None:
-        """What a ledger knows the run by, so as not to book it twice; None before it begins."""
-        return self._run_id
-
     def key(self, fresh: Key, asked: Asks) -> Key:
         """Return the key of the run that is to go on, or a fresh one if none is.
 
@@ -184,7 +170,6 @@ class Checkpoint(Saved):
             run = json.loads((self.folder / _RUN).read_text())
             found = Key.restored(bytes.fromhex(run["key"]), is_test=run["is_test"])
             before = dict(run["asked"])
-            self._run_id = str(run["id"])
         except (ValueError, LookupError, TypeError) as error:
             raise self._damaged() from error
         others = [name for name, value in self._asked.items() if before.get(name) != value]
@@ -202,13 +187,7 @@ class Checkpoint(Saved):
         if self.going_on:
             return
         self._forget_state()
-        self._run_id = f"{os.getpid()}-{time.time_ns():x}"  # no other run has it
-        run = {
-            "id": self._run_id,
-            "asked": self._asked,
-            "key": key.saved().hex(),
-            "is_test": key.is_test,
-        }
+        run = {"asked": self._asked, "key": key.saved().hex(), "is_test": key.is_test}
         self._write(_RUN, lambda file: file.write(json.dumps(run).encode()))
 
     def _forget_state(self) -> None:
@@ -258,7 +237,12 @@ class Checkpoint(Saved):
         self._write(_STATE, lambda file: np.savez(file, **state))
 
     def done(self) -> None:
-        """Remove what was saved, the key first, and the folder if nothing else is in it."""
+        """Remove what was saved, the key first, and the folder if nothing else is in it.
+
+        A folder that is no longer this run's is left alone.
+        """
+        if self._lock is None:
+            return
         # Without the key, what is left of a half-removed run is no run.
         (self.folder / _RUN).unlink(missing_ok=True)
         self._sync()
@@ -297,15 +281,28 @@ class Checkpoint(Saved):
 NOT_SAVED: Final = NotSaved()
 
 
-def saved_in(checkpoint: str | os.PathLike[str] | Checkpoint | None, engine: Engine) -> Saved:
-    """Return where to save a run, if it can be saved."""
+@contextmanager
+def saved_in(
+    checkpoint: str | os.PathLike[str] | Checkpoint | None, engine: Engine
+) -> Iterator[Saved]:
+    """Have a place to save a run, if it can be saved; what is there is removed in the end.
+
+    A caller who gives a `Checkpoint` says when the release is safe, and has the folder until then.
+    """
     if checkpoint is None:
-        return NOT_SAVED
+        yield NOT_SAVED
+        return
     if not engine.saves_rounds:
         raise UsageError("checkpoint is for engine='memory': choose that, or leave it out")
     saved = checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint)
     saved.open()
-    return saved
+    try:
+        yield saved
+    except BaseException:
+        saved.close()
+        raise
+    if saved is not checkpoint:
+        saved.done()
 
 
 def what_is_asked(

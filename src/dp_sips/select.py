@@ -144,7 +144,7 @@ def select_partitions(
             return _select_levels(levels, spending, read, runner=runner, key=key, shown=shown)
     source = opened(runner.read(data), item=item)
     asked = partial(what_is_asked, plan, source, ledger)
-    with closing(saved_in(checkpoint, runner)) as saved:
+    with saved_in(checkpoint, runner) as saved:
         key = saved.key(key, asked)
         known = known_blocks("public_items", public_items, source, key)
         _warn_of_lists(plan, source, item)
@@ -152,17 +152,14 @@ def select_partitions(
             check_booking(ledger, plan, key)  # a release that is refused leaves no run
         saved.begin(key)
 
-        with booked(ledger, plan, source, key, "items", run_id=saved.run_id):
+        with booked(ledger, plan, source, key, "items"):
             bounds = replace(plan.bounds, without=known)
             with closing(runner.load(source, bounds, key, shown)) as contributions:
                 plan = run_rounds(plan, contributions, key, shown, saved=saved)
                 released = sorted_items(contributions.released(), source.item_schema)
 
             facts = public_facts(source, released, known, time)
-            selection = Selection(source.restore(released), plan, not key.is_test, facts)
-            if saved is not checkpoint:  # else its owner says when the release is safe
-                saved.done()
-    return selection
+            return Selection(source.restore(released), plan, not key.is_test, facts)
 
 
 def _warn_of_lists(plan: Plan, source: Source, item: Any) -> None:
@@ -237,8 +234,6 @@ def booked(
     source: Source,
     key: Key,
     release: str,
-    *,
-    run_id: str | None = None,
 ) -> Iterator[None]:
     """Book a release on a ledger, if there is one, before any of the data is read in the block."""
     given = _ledger_of(ledger, key)
@@ -247,7 +242,7 @@ def booked(
         return
     user, *items = source.schema.names
     what = {"release": release, "user": user, "items": items, "mechanism": plan.mechanism.name}
-    given.book(plan.guarantee, plan.asked, what, run_id)
+    given.book(plan.guarantee, plan.asked, what, f"{key.word(Purpose.RUN):016x}")
     with staying_booked(given.path):
         yield
 

@@ -216,6 +216,21 @@ def test_one_run_at_a_time(tmp_path: Path) -> None:
     select(checkpoint=tmp_path / "run")
 
 
+def test_a_folder_is_its_owners_until_the_release_is_safe(tmp_path: Path) -> None:
+    """Else another run could have the key while its files are removed."""
+    saved = Checkpoint(tmp_path / "run")
+    select(mechanism="sips", checkpoint=saved)
+    with pytest.raises(UsageError, match="another run uses it now"):
+        select(DATA.slice(500), mechanism="sips", checkpoint=tmp_path / "run")
+    saved.done()
+    other = Checkpoint(tmp_path / "run")
+    other.open()
+    (tmp_path / "run" / "run.json").write_text("of the other run")
+    saved.done()  # again: the folder is no longer its own
+    assert other.going_on
+    other.close()
+
+
 @pytest.mark.parametrize("name", ["run.json", "state.npz"])
 @pytest.mark.parametrize("content", [b"", b"{}", b"PK torn"])
 def test_damaged_files(

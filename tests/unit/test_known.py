@@ -1,5 +1,6 @@
 """public_items and min_users, as callers give them, in select_partitions, count_users and plan."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,24 @@ def test_kinds_of_public_items(tmp_path: Path) -> None:
     for public in (["tea"], file, str(file), table, table.to_pandas(), earlier, counts):
         assert new(public) == ["jam", "rice"]
     assert new([]) == new(None) == ["jam", "rice", "tea"]
+
+
+def test_public_items_of_several_kinds(tmp_path: Path) -> None:
+    """Text that looks like a number and the number are two items, here as well."""
+    held = ["7", 7, "true", True, 1.5, "tea"]
+    lines = (json.dumps({"who": user, "what": held}) for user in range(300))
+    (tmp_path / "log.jsonl").write_text("\n".join(lines))
+    log = str(tmp_path / "log.jsonl")
+    release = select_partitions(log, **HOW, mechanism="sips")
+    assert len(release.items) == len(held)
+    for public in (release, release.items):
+        again = select_partitions(log, **HOW, mechanism="sips", public_items=public)
+        assert len(again.items) == 0
+        assert min(count_users(log, **HOW, keys=public).table["users"].to_pylist()) > 200
+    one = select_partitions(log, **HOW, mechanism="sips", public_items=[7]).items
+    assert sorted(one["what"].to_pylist()) == sorted(
+        ["1.5", *map(json.dumps, ["7", "true", True, "tea"])]
+    )
 
 
 def test_the_row_of_other_users_is_no_item(tmp_path: Path) -> None:

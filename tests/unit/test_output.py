@@ -276,7 +276,12 @@ def test_an_unknown_suffix_says_how_to_name_the_format(tmp_path: Path) -> None:
     write_items(pa.table({"i": ["a"]}), tmp_path / "a.xlsx", format="csv")
 
 
-@pytest.mark.parametrize("released", [["abc", 7, "7", True, Decimal("1.5"), None], ["abc"], [7]])
+LONG = [Decimal("1" * 30), Decimal("1" * 30 + ".5")]  # more digits than decimals are rounded to
+
+
+@pytest.mark.parametrize(
+    "released", [["abc", 7, "7", True, Decimal("1.5"), *LONG, None], ["abc"], [7]]
+)
 def test_json_lines_have_values_of_several_kinds_as_they_are(
     released: list[Any], tmp_path: Path
 ) -> None:

@@ -17,7 +17,7 @@ from dp_sips.cli.ledger import add_ledger, ledger
 from dp_sips.cli.parser import Parser
 from dp_sips.cli.piped import inputs
 from dp_sips.cli.signals import end_at_signals
-from dp_sips.cli.streams import emit_json, say, stdout, writing_stdout
+from dp_sips.cli.streams import ReaderGone, emit_json, say, stdout, writing_stdout
 from dp_sips.cli.summary import summary
 from dp_sips.engines import MEMORY_OPTIONS, find_engine
 from dp_sips.engines.base import Engine
@@ -113,10 +113,13 @@ def _select(args: argparse.Namespace) -> None:
             **reading(args, chosen),
         )
         write_release("items", selection.items, selection, args, saved or NOT_SAVED)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, ReaderGone):
         if saved is not None and saved.going_on:
             say(f"{saved} stays: the same command goes on from there. It holds the secret key.")
         raise
+    finally:
+        if saved is not None:
+            saved.close()
     if not args.quiet:
         say(summary(selection, args.output))
 

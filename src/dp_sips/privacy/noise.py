@@ -46,6 +46,7 @@ class Purpose(StrEnum):
     TURNS = "turns of users"
     LOOK = "look at the data"
     COUNTS = "counts of users"
+    RUN = "name of the run"
 
 
 class Key:

@@ -34,7 +34,7 @@ def open_files(places: Iterable[str | os.PathLike[str]], columns: Columns) -> Fe
 def open_csv_files(files: CsvFiles, columns: Columns) -> Feed:
     """Read files of any suffix as delimited text."""
     found = find_data_files(files.places, any_suffix=True)
-    full = [file for file in found if not _is_empty(file)]
+    full = [file for file in found if not _is_empty(file, first_is_row=not files.header)]
     if not full and files.header:
         raise InputError(f"{_label(found)} has no header: 0 bytes")
     with _explained(full, columns):
@@ -86,8 +86,8 @@ def _with_columns(files: list[DataFile]) -> list[DataFile]:
     return full
 
 
-def _is_empty(file: DataFile) -> bool:
-    with explaining(file, file.kind or "csv"), file.stream() as stream:
+def _is_empty(file: DataFile, *, first_is_row: bool = False) -> bool:
+    with explaining(file, file.kind or "csv", first_is_row=first_is_row), file.stream() as stream:
         return not stream.read(1)
 
 

@@ -26,7 +26,7 @@ _PACKED: Final = {
     ".lz4": rb"\x04\x22\x4d\x18",
 }
 _KINDS: Final = {
-    rb"PAR1[\0-\x1f]": ("a Parquet file", ".parquet"),
+    rb"PAR1[\0-\x08\x0e-\x1f]": ("a Parquet file", ".parquet"),
     rb"ARROW1\0\0|\xff{4}": ("an Arrow file", ".arrow"),
     rb'(\xef\xbb\xbf)?\s*\{\s*"': ("a file of JSON lines", ".jsonl"),
 }
@@ -65,7 +65,7 @@ def _told(file: DataFile, kind: str | None, *, first_is_row: bool) -> str | None
         name = f"name it {packing}, not {named}" if named else f"add {packing} to its name"
         can_stay = packing in COMPRESSED and kind not in _BINARY
         return f"is packed {_BY}: unpack it" + (f", or {name}" if can_stay else "")
-    if named is not None and re.match(_TEXT, start):
+    if first_is_row or (named is not None and re.match(_TEXT, start)):
         return f"is not packed {_BY}: leave {named} out of its name"
     return _other_kind(file, kind, start)
 

@@ -1,8 +1,10 @@
 """Keys: public items to be counted, brought to the types of the data's own items."""
 
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +16,7 @@ from dp_sips.sources.declared import check_casts
 from dp_sips.sources.files import open_files
 from dp_sips.sources.opening import open_any_table
 from dp_sips.sources.python_pairs import open_columns
-from dp_sips.sources.types import is_list
+from dp_sips.sources.types import JSON_TEXT, is_list
 from dp_sips.sources.values import ANY_KIND, encode
 
 
@@ -77,8 +79,21 @@ def _open(keys: Any, columns: KeyColumns, name: str) -> Feed:
         return _listed(keys.to_list(), columns, name)
     if type(keys).__module__.split(".")[0].lstrip("_") == "duckdb":
         keys = keys.to_arrow_table()
+    if isinstance(keys, pa.Table) and any(field.metadata == JSON_TEXT for field in keys.schema):
+        return open_columns(_own_kinds(keys), columns)
     found = open_any_table(keys, columns)
     return _listed(keys, columns, name) if found is None else found
+
+
+def _own_kinds(keys: pa.Table) -> dict[str, list[Any]]:
+    """Return the columns of a release of several kinds, each value of its own kind again."""
+    columns = {}
+    for field, column in zip(keys.schema, keys.columns, strict=True):
+        values = column.to_pylist()
+        if field.metadata == JSON_TEXT:
+            values = [text and json.loads(text, parse_float=Decimal) for text in values]
+        columns[field.name] = values
+    return columns
 
 
 def _listed(keys: Any, columns: KeyColumns, name: str) -> Feed:

@@ -15,7 +15,7 @@ import pyarrow.types as kinds
 from dp_sips.errors import InputError
 from dp_sips.sources.values import AnyKind, are_several, typed
 
-_JSON: Final = {b"content-type": b"application/json"}
+JSON_TEXT: Final = {b"content-type": b"application/json"}
 """The metadata of a text column whose values are written as JSON writes them."""
 _ALLOWED: tuple[Callable[[pa.DataType], bool], ...] = (
     kinds.is_integer,
@@ -137,7 +137,7 @@ def typed_table(table: pa.Table) -> pa.Table:
         own, mark = column, None
         if isinstance(column.type, AnyKind):
             carried = column.cast(column.type.storage_type).combine_chunks()
-            own, mark = typed(carried), _JSON if are_several(carried) else None
+            own, mark = typed(carried), JSON_TEXT if are_several(carried) else None
         columns.append(own)
         fields.append(pa.field(name, own.type, metadata=mark))
     return pa.table(columns, schema=pa.schema(fields))

@@ -247,7 +247,8 @@ def spelled(value: Decimal) -> str:
 
 def _json(value: Any) -> str:
     if isinstance(value, Decimal):
-        return f"{value:f}" if value % 1 else f"{value:.1f}"
+        text = f"{_short(value):f}"
+        return text if "." in text else f"{text}.0"
     return json.dumps(value, ensure_ascii=False, default=str)
 
 

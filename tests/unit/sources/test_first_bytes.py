@@ -107,8 +107,11 @@ def test_the_first_row_of_text_without_a_header_is_not_looked_at(
     assert len(messages) == 1
 
 
-def test_text_that_should_be_packed_is_told_without_a_header(tmp_path: Path, read: Any) -> None:
-    (tmp_path / "a.csv.gz").write_bytes(b"1,SECRET\n")
+@pytest.mark.parametrize("row", [b"1,SECRET\n", b'{"SECRET\1",1\n', b'[{"SECRET"\0'])
+def test_text_that_should_be_packed_is_told_without_a_header(
+    row: bytes, tmp_path: Path, read: Any
+) -> None:
+    (tmp_path / "a.csv.gz").write_bytes(row)
     with pytest.raises(InputError, match=r"is not packed by its first bytes: leave \.gz out"):
         read(CsvFiles(tmp_path / "a.csv.gz", header=False), user="1", item="2")
 
@@ -120,3 +123,9 @@ def test_a_header_may_begin_as_it_likes(name: str, tmp_path: Path, read: Any) ->
     if name == '{"':
         path.write_text('"{""",u,i\n0,1,a\n')
     assert sum(read(path).values()) == 1
+
+
+def test_a_column_that_is_called_as_a_kind_of_file_begins(tmp_path: Path, read: Any) -> None:
+    (tmp_path / "a.tsv").write_text("PAR1\tu\ti\n0\t1\ta\n")
+    with pytest.raises(InputError, match="did you mean 'u'"):
+        read(tmp_path / "a.tsv", user="U")
