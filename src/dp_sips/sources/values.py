@@ -247,7 +247,7 @@ def spelled(value: Decimal) -> str:
 
 def _json(value: Any) -> str:
     if isinstance(value, Decimal):
-        text = f"{_short(value):f}"
+        text = spelled(value)
         return text if "." in text else f"{text}.0"
     return json.dumps(value, ensure_ascii=False, default=str)
 

@@ -1,4 +1,4 @@
-"""Histograms of several threads: shares are added once each, whoever takes them."""
+"""Histograms of several threads: each share is added once, whichever thread takes it."""
 
 from concurrent.futures import ThreadPoolExecutor
 
