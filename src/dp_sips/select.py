@@ -242,6 +242,7 @@ def booked(
         return
     user, *items = source.schema.names
     what = {"release": release, "user": user, "items": items, "mechanism": plan.mechanism.name}
+    # A keyed hash for this alone: it tells runs apart, and says nothing about the key or its noise.
     given.book(plan.guarantee, plan.asked, what, f"{key.word(Purpose.RUN):016x}")
     with staying_booked(given.path):
         yield

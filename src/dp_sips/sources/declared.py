@@ -9,7 +9,7 @@ import pyarrow.types as kinds
 
 from dp_sips.errors import InputError, UsageError, did_you_mean
 from dp_sips.sources.types import element
-from dp_sips.sources.values import AnyKind, converted, spelled
+from dp_sips.sources.values import AnyKind, converted, is_text, spelled
 
 _NAMES: Final = {
     "string": pa.string(),
@@ -75,8 +75,7 @@ def check_casts(schema: pa.Schema, types: Mapping[str, pa.DataType], label: str)
 
 def _cast_each(values: pa.Array, kind: pa.DataType) -> pa.Array:
     """Cast values without a type: as text, decimals do not take on the scale of others."""
-    is_text = kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind)
-    if kinds.is_decimal(values.type) and is_text:
+    if kinds.is_decimal(values.type) and is_text(kind):
         values = pa.array(map(spelled, values.to_pylist()), pa.string())
     return _cast(values, kind)
 

@@ -18,7 +18,7 @@ from dp_sips.sources.first_bytes import explaining
 from dp_sips.sources.headers import FileHeader
 from dp_sips.sources.path_columns import KIND, check_alike, value_of, with_constants
 from dp_sips.sources.types import is_list, typed_table
-from dp_sips.sources.values import AnyKind
+from dp_sips.sources.values import AnyKind, is_text
 
 _MAY_BE_EMPTY = {"csv", "tsv"}
 _USUAL = Dialect()
@@ -145,7 +145,7 @@ def _agreed(
 
 def _merged(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
     """Return the type for both; no values fit every type, and text is text in any layout."""
-    if one == other or kinds.is_null(other) or (_is_text(one) and _is_text(other)):
+    if one == other or kinds.is_null(other) or (is_text(one) and is_text(other)):
         return one
     if kinds.is_null(one):
         return other
@@ -153,10 +153,6 @@ def _merged(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
         merged = _merged(one.value_type, other.value_type)
         return None if merged is None else pa.list_(merged)
     return None
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind))
 
 
 def _said(kind: pa.DataType) -> str:

@@ -44,14 +44,6 @@ class AnyKind(pa.ExtensionType):  # type: ignore[misc]
 
 ANY_KIND: Final = AnyKind()
 _LISTS: Final = (list, tuple, set, frozenset, np.ndarray)
-_OF_DIGITS: Final = (
-    pa.types.is_string,
-    pa.types.is_large_string,
-    pa.types.is_string_view,
-    pa.types.is_integer,
-    pa.types.is_decimal,
-)
-"""Declared types to which whole numbers are brought by their digits."""
 _TIMES: Final = (kinds.LOCAL_TIME, kinds.INSTANT)
 _PLAIN: Final = "use text, whole numbers, bytes, truth values, dates, times or decimals"
 
@@ -209,8 +201,18 @@ def _encoded(
         raise InputError(misfit) from None
 
 
+def is_text(kind: pa.DataType) -> bool:
+    """Whether values of this type are text."""
+    checks = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    return any(check(kind) for check in checks)
+
+
 def _holds_digits(declared: pa.DataType | None) -> bool:
-    return declared is not None and any(check(declared) for check in _OF_DIGITS)
+    """Whether whole numbers are brought to this type by their digits."""
+    if declared is None:
+        return False
+    number = pa.types.is_integer(declared) or pa.types.is_decimal(declared)
+    return bool(number or is_text(declared))
 
 
 def _all_fit(integers: Sequence[Any]) -> bool:
