@@ -302,6 +302,17 @@ class TestCandidates:
         assert found[weights >= 5].all()
         assert found[(weights > 0) & (gaussian(bits) >= BEYOND)].all()
 
+    @given(st.floats(0.01, 1e6), st.floats(1e-3, 1e6), st.integers(0, 40), st.integers(-5, 5))
+    def test_the_least_weight_is_where_decide_would_need_no_more(
+        self, threshold: float, sigma: float, unit_bits: int, more: int
+    ) -> None:
+        middle = round(max(0.0, (threshold - BEYOND * sigma)) * (1 << unit_bits))
+        weights = np.array([max(1, middle + more)], dtype=np.uint64)
+        needed = (threshold - weights / (1 << unit_bits)) / sigma  # as in `decide`
+        unlucky = bits_of(2**127 - 1, sign=False)
+        found = candidates(unlucky, weights, threshold, sigma, 1 << unit_bits)
+        assert found.tolist() == np.flatnonzero(needed <= BEYOND).tolist()
+
     def test_are_few_where_all_are_light(self) -> None:
         bits = Key.fresh().noise_of_round(0)(blocks(SAMPLES))
         weights = np.ones(SAMPLES, dtype=np.uint64)

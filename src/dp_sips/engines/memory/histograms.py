@@ -1,6 +1,6 @@
 """A histogram of the items for each thread, kept from round to round: fresh memory is slow."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from typing import Final, TypeVar
 
@@ -36,17 +36,19 @@ class Histograms:
         del self._each[count:]
 
     def sum(
-        self, shares: Sequence[S], add: Callable[[Weights, S], object], most: int | None = None
+        self, shares: Iterable[S], add: Callable[[Weights, S], object], most: int | None = None
     ) -> Weights:
         """Let threads `add` the shares, side by side, and return the sums.
 
         If `most` is given, sums stop there, as what is added to each histogram must do.
         """
-        threads = len(self._each)
+        # Each thread takes the next share when it is ready: the first to fill a histogram with
+        # fresh memory is late. A list's iterator is safe from any thread.
+        left = iter(list(shares))
 
-        def work(thread: int, histogram: Weights) -> None:
+        def work(histogram: Weights) -> None:
             histogram.fill(0)
-            for share in shares[thread::threads]:
+            for share in left:
                 add(histogram, share)
 
         def add_up(start: int) -> None:
@@ -56,6 +58,6 @@ class Histograms:
                 if most is not None:
                     np.minimum(total, np.uint64(most), out=total)
 
-        list(self._pool.map(work, range(threads), self._each))
+        list(self._pool.map(work, self._each))
         list(self._pool.map(add_up, range(0, len(self.first), _PIECE)))
         return self.first
