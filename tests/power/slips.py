@@ -75,16 +75,16 @@ _NOISE: Final = [
     _slip(
         "far tails are decided by too small a bound",
         "gaussian verdicts",
-        "privacy.noise:_leading_bits_beyond",
+        "privacy.noise:candidates",
         "ndtr(-BEYOND)",
         "ndtr(-1.5 * BEYOND)",
     ),
     _slip(
         "items that need less than that are left out",
         "gaussian verdicts",
-        "privacy.noise:_least_weight",
-        "<= BEYOND",
-        "<= 1.0",
+        "privacy.noise:candidates",
+        "bound, BEYOND",
+        "bound, 1.0",
     ),
     _slip(
         "Laplace noise without a sign",

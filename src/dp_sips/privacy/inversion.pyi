@@ -13,6 +13,9 @@ def candidates(
     bits: NDArray[uint64],
     weights: NDArray[uint64],
     rows: NDArray[uint32],
-    least: int,
     bound: int,
+    beyond: float,
+    threshold: float,
+    sigma: float,
+    unit: float,
 ) -> int: ...

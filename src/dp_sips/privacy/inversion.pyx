@@ -81,20 +81,23 @@ def in_steps(const uint64_t[:, ::1] bits, double scale, double[::1] found, uint3
 
 
 def candidates(
-    const uint64_t[:, ::1] bits, const uint64_t[::1] weights, uint32_t[::1] rows, uint64_t least,
-    uint64_t bound,
+    const uint64_t[:, ::1] bits, const uint64_t[::1] weights, uint32_t[::1] rows, uint64_t bound,
+    double beyond, double threshold, double sigma, double unit,
 ):
-    """Write the rows with a weight of at least `least`, or with one and leading bits up to `bound`.
+    """Write the rows with a weight that need at most `beyond`, or have leading bits up to `bound`.
 
-    Returns how many rows there are; `rows` is longer than `bits` by one.
+    What a row needs is worked out, and rounded, as in `decide`. Returns how many rows there are;
+    `rows` is longer than `bits` by one.
     """
     cdef Py_ssize_t i
     cdef uint32_t count = 0
+    cdef double needed
     if weights.shape[0] != bits.shape[0] or rows.shape[0] <= bits.shape[0]:
         raise ValueError("bits and weights must have the same length, and rows must be longer")
     with nogil:
         for i in range(bits.shape[0]):
             rows[count] = <uint32_t>i
-            # Without branches: no processor could predict who has luck.
-            count += (weights[i] >= least) | ((weights[i] > 0) & (bits[i, 0] <= bound))
+            needed = (threshold - <double>weights[i] / unit) / sigma
+            # Without branches: luck is hard to predict.
+            count += (weights[i] > 0) & ((needed <= beyond) | (bits[i, 0] <= bound))
     return count

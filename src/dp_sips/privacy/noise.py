@@ -12,9 +12,7 @@ and |t| ≤ 57. README.md, "The sampler", derives the bounds and says where they
 
 import hashlib
 import secrets
-from bisect import bisect_left
 from enum import StrEnum
-from functools import cache, lru_cache
 from typing import Final, Never, Self
 
 import numpy as np
@@ -180,37 +178,15 @@ def laplace(bits: Blocks) -> Floats:
     return np.asarray(-np.sign(signed) * np.log(2 * np.abs(signed)))
 
 
-def candidates(
-    bits: Blocks, weights: Weights, threshold: float, sigma: float, unit: int
-) -> NDArray[np.uint32]:
+def candidates(bits: Blocks, weights: Weights, *needs: float) -> NDArray[np.uint32]:
     """Return the rows of items with a weight, without most of those that have no chance.
 
-    Left out are only items that need a Gaussian above `BEYOND`, and have one below it: its leading
-    bits are above a bound.
+    `needs` are the threshold, σ and the unit of weights. Left out are only items that need a
+    Gaussian above `BEYOND`, and have one below it: its leading bits are above a bound.
     """
-    rows = np.empty(len(bits) + 1, dtype=np.uint32)
-    least = _least_weight(threshold, sigma, unit)
-    return rows[: inversion.candidates(bits, weights, rows, least, _leading_bits_beyond())]
-
-
-@lru_cache
-def _least_weight(threshold: float, sigma: float, unit: int) -> int:
-    """Return the least weight, above 0, that needs at most `BEYOND`.
-
-    A need is rounded as in `decide`. Rounding keeps order, so needs do not rise with weights: all
-    that is below has a need above `BEYOND`.
-    """
-    return 1 + bisect_left(
-        range(1, 1 << 63),
-        True,  # noqa: FBT003 (after all that is False)
-        key=lambda weight: (threshold - float(weight) / unit) / sigma <= BEYOND,
-    )
-
-
-@cache
-def _leading_bits_beyond() -> int:
-    """Return a bound on the leading bits of Gaussians from `BEYOND` on."""
     from scipy.special import ndtr
 
     # The factor covers the rounding of ndtr and ndtri many times over.
-    return int(float(ndtr(-BEYOND)) * 2.0**65 * (1 + 1e-9))
+    bound = int(float(ndtr(-BEYOND)) * 2.0**65 * (1 + 1e-9))
+    rows = np.empty(len(bits) + 1, dtype=np.uint32)
+    return rows[: inversion.candidates(bits, weights, rows, bound, BEYOND, *needs)]

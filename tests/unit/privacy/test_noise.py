@@ -303,7 +303,7 @@ class TestCandidates:
         assert found[(weights > 0) & (gaussian(bits) >= BEYOND)].all()
 
     @given(st.floats(0.01, 1e6), st.floats(1e-3, 1e6), st.integers(0, 40), st.integers(-5, 5))
-    def test_the_least_weight_is_where_decide_would_need_no_more(
+    def test_the_unlucky_are_kept_just_where_decide_needs_no_more(
         self, threshold: float, sigma: float, unit_bits: int, more: int
     ) -> None:
         middle = round(max(0.0, (threshold - BEYOND * sigma)) * (1 << unit_bits))
