@@ -385,11 +385,11 @@ def _largest_step(  # noqa: PLR0917
         return room
     low, high, step = 0.0, room, min(max(guess, float(bad[0])), room / 2)
     least = _LEAST_STEP * min(float(yes[0]) or float(bad[0]), room)
-    if load(step) > 1 and load(least) > 1:
+    at_step = load(step)
+    if at_step > 1 and load(least) > 1:
         return 0.0
     last, at_last = math.nan, math.nan
     while high - low > _TOLERANCE * high:
-        at_step = load(step)
         low, high = (step, high) if at_step <= 1 else (low, step)
         if 1 - _TOLERANCE <= at_step <= 1:
             break
@@ -398,6 +398,7 @@ def _largest_step(  # noqa: PLR0917
         if not low < following < high:
             following = (low + high) / 2 if low and high < room else 2 * step if low else step / 2
         step = min(following, (low + room) / 2)
+        at_step = load(step)
     return low
 
 

@@ -164,12 +164,14 @@ class Merging:
         """Bring each user's items together, a few buckets at a time."""
         work, threads = partial(self._bucket, renumbered), self.workers.shards
         buckets = range(len(self.runs[0].user_edges) - 1)
+        users = np.sum([np.diff(run.user_edges) for run in self.runs], axis=0)
         with ExitStack() as files:
             columns = [files.enter_context(self.disk.appender()) for _ in Bucket._fields]
             bar = files.enter_context(progress.unlogged("merging", len(buckets), "bucket"))
             for first in buckets[::threads]:
                 some = buckets[first : first + threads]
-                for bucket in self.workers.pool.map(work, some):
+                taken = [bucket for bucket in some if users[bucket]]
+                for bucket in self.workers.pool.map(work, taken):
                     for file, column in zip(columns, bucket, strict=True):
                         file.append(np.asarray(column))
                 bar(len(some))

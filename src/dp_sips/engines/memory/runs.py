@@ -7,7 +7,6 @@ at a time, of all runs.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from dp_sips.engines.memory.disk import Appender, Disk
 from dp_sips.engines.memory.numbering import GrowingColumn, IntegerColumn, Numbers
-from dp_sips.engines.memory.sets import UserSets, edges_of, gathered
+from dp_sips.engines.memory.sets import UserSets, cuts, edges_of, gathered
 from dp_sips.privacy.arrays import Bools, Words
 from dp_sips.privacy.bounding import mix
 
@@ -82,8 +81,9 @@ def write_run(
         file.end(np.uint64, keys.shape[1])
         file.append(sizes)
         file.end(np.uint32)
+        shares = cuts(np.cumsum(sizes, dtype=np.uint64), 1 + len(sets.items) // PIECE)
         for column in (sets.items, sets.counts):
-            for first, stop in pairwise(user_edges.tolist()):
+            for first, stop in shares:
                 file.append(gathered(column, sets.ends, order[first:stop]))
             file.end(np.uint32)
         _write_items(items, file)
