@@ -1,6 +1,7 @@
 """Histograms of several threads: each share is added once, whichever thread takes it."""
 
 from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import numpy as np
 import pytest
@@ -32,11 +33,29 @@ def test_sums_are_those_of_one_thread(threads: int) -> None:
             assert some.first.tolist() == expected.tolist()
 
 
+@pytest.mark.parametrize("threads", [2, 5])
+def test_every_histogram_counts(threads: int) -> None:
+    all_have_one = Barrier(threads)
+
+    def add_one(histogram: Weights, share: int) -> None:
+        all_have_one.wait()
+        histogram += np.uint64(1 << share)
+
+    with ThreadPoolExecutor(threads) as pool:
+        found = histograms(pool, threads).sum(range(threads), add_one)
+    assert set(found.tolist()) == {(1 << threads) - 1}
+
+
 def test_sums_stop_before_they_overflow() -> None:
-    most = 1 << 62
-    with ThreadPoolExecutor(2) as pool:
-        some = histograms(pool, 8)
-        found = some.sum(range(8), lambda histogram, _: histogram.fill(most), most)
+    most, threads = 1 << 62, 8
+    all_have_one = Barrier(threads)
+
+    def fill(histogram: Weights, _: int) -> None:
+        all_have_one.wait()
+        histogram.fill(most)
+
+    with ThreadPoolExecutor(threads) as pool:
+        found = histograms(pool, threads).sum(range(threads), fill, most)
     assert set(found.tolist()) == {most}
 
 

@@ -1,7 +1,9 @@
 """A histogram of the items for each thread, kept from round to round: fresh memory is slow."""
 
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
+from contextlib import suppress
 from typing import Final, TypeVar
 
 import numpy as np
@@ -43,12 +45,12 @@ class Histograms:
         If `most` is given, sums stop there, as what is added to each histogram must do.
         """
         # Each thread takes the next share when it is ready: the first to fill a histogram with
-        # fresh memory is late. A list's iterator is safe from any thread.
-        left = iter(list(shares))
+        # fresh memory is late.
+        left = deque(shares)
 
         def work(histogram: Weights) -> None:
             histogram.fill(0)
-            for share in left:
+            for share in _taken(left):
                 add(histogram, share)
 
         def add_up(start: int) -> None:
@@ -61,3 +63,10 @@ class Histograms:
         list(self._pool.map(work, self._each))
         list(self._pool.map(add_up, range(0, len(self.first), _PIECE)))
         return self.first
+
+
+def _taken(left: deque[S]) -> Iterator[S]:
+    """Take what is left, one at a time: each goes to one of the threads that ask."""
+    with suppress(IndexError):
+        while True:
+            yield left.popleft()
