@@ -22,6 +22,13 @@ def test_items_go_to_stdout_as_csv_and_the_summary_to_stderr(select: Any) -> Non
     assert "(1, 1e-05)-differentially private" in ran.err
 
 
+def test_the_summary_names_what_auto_chose(run: Any, select: Any, data: Path) -> None:
+    without_hint = FLAGS[: FLAGS.index("--items-per-user")]
+    chosen = "By its private look at the data, auto chose "
+    assert chosen in run("select", data, *without_hint).err
+    assert chosen not in select().err
+
+
 def test_quiet_says_nothing_on_stderr(select: Any) -> None:
     ran = select("--quiet")
     assert (ran.code, ran.err) == (0, "")

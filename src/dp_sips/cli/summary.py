@@ -17,7 +17,8 @@ def summary(selection: Selection, output: str | None, *, selected: bool = True) 
     Public: whether there is advice depends on the released items, what it says on parameters.
     """
     advice = _advice(selection) if selected else []
-    return "\n".join((_released(selection, output), _guarantee(selection), *advice))
+    told = (_released(selection, output), *_choice(selection), _guarantee(selection), *advice)
+    return "\n".join(told)
 
 
 def in_flags(name: str) -> str:
@@ -31,6 +32,16 @@ def _released(selection: Selection, output: str | None) -> str:
         return "Released no items" + (f": wrote {output} without rows." if output else ".")
     items = "1 item" if count == 1 else f"{count:,} items"
     return f"Released {items}" + (f" to {output}." if output else ".")
+
+
+def _choice(selection: Selection) -> list[str]:
+    """Say what a private look at the data chose; near the border, the next run may differ."""
+    look = selection.plan.chosen_by
+    if look is None:
+        return []
+    return [
+        f"By its private look at the data, {look['name']} chose {selection.plan.mechanism.name}."
+    ]
 
 
 def _guarantee(selection: Selection) -> str:
