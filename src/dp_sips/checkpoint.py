@@ -91,6 +91,7 @@ class Checkpoint(Saved):
             raise UsageError(f"checkpoint must be the path of a folder, got {folder!r}")
         self.folder = Path(folder)
         self._lock: int | None = None
+        self._removed_if_empty = False
         self._asked: dict[str, Any] = {}
 
     def open(self) -> None:
@@ -110,9 +111,11 @@ class Checkpoint(Saved):
     def _take(self) -> None:
         import fcntl  # not on every system
 
+        made = not self.folder.exists()
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._lock = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self._removed_if_empty = made  # not before: without the lock, it may be another run's
         self._check_files()
         self._try_writing()
 
@@ -248,15 +251,18 @@ class Checkpoint(Saved):
         self._sync()
         for path in (self.folder / _STATE, *self.folder.glob(f"{_TEMPORARY}*")):
             discard(path)
-        with suppress(OSError):
-            self.folder.rmdir()
+        self._removed_if_empty = True
         self.close()
 
     def close(self) -> None:
-        """Let others use the folder."""
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        """Let others use the folder; remove it if it was made for a run that never began."""
+        if self._lock is None:
+            return
+        if self._removed_if_empty:
+            with suppress(OSError):
+                self.folder.rmdir()
+        os.close(self._lock)
+        self._lock = None
 
     def _write(self, name: str, write: Callable[[BinaryIO], object]) -> None:
         """Write a file whole or not at all, for its owner alone."""

@@ -151,6 +151,25 @@ def test_advice_about_csv_names_flags(run: Any, tmp_path: Path) -> None:
     assert run("select", rows, *ENOUGH).refused("have tabs; say --delimiter ';'\n")
     rows.write_text("1,tea\n")
     assert run("select", rows, *ENOUGH).refused("if it has none, say --no-header\n")
+    rows.write_text("u,i\n1,tea,jam\n")
+    assert run("select", rows, *ENOUGH).refused("is not a comma, name it, as --delimiter ';'\n")
+
+
+@pytest.mark.parametrize("flags", [(), ("--dry-run",)])
+@pytest.mark.parametrize("mark", [";", "\t"])
+def test_the_header_shows_another_delimiter(
+    run: Any, tmp_path: Path, mark: str, flags: tuple[str, ...]
+) -> None:
+    rows = tmp_path / "rows.csv"
+    rows.write_text(f"t{mark}u{mark}i\n1{mark}2{mark}tea,jam\n")
+    assert run("select", rows, *ENOUGH, *flags).refused(f"have tabs; say --delimiter {mark!r}\n")
+
+
+def test_a_dry_run_finds_what_is_wrong_with_the_first_rows(run: Any, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.csv"
+    rows.write_text("u,i\n1,tea,jam\n")
+    assert run("select", rows, *ENOUGH, "--dry-run").refused("a row has 3 fields, and the header 2")
+    assert run("select", rows, *ENOUGH[2:], "--user", "v", "--dry-run").refused("no column 'v'")
 
 
 def test_words_in_the_wrong_place(select: Any) -> None:

@@ -176,6 +176,8 @@ class TestConfig:
             ("epsilom = 1", ("'epsilom'", "epsilon")),
             ("quiet = 3", ("quiet is true or false",)),
             ("epsilon = ", ("is not TOML",)),
+            ("[select]\nepsilon = 1", ("a table 'select'", "top level", "without [select]")),
+            ("[[input]]\npath = 1", ("a table 'input'", "top level")),
             ('epsilon = "much"', ("epsilon",)),
         ],
     )
@@ -185,6 +187,25 @@ class TestConfig:
         path = tmp_path / "run.toml"
         path.write_text(text)
         assert run("select", "--config", path).refused(*words)
+
+    def test_lists_what_can_stand_there(self, run: Run, tmp_path: Path) -> None:
+        path = tmp_path / "run.toml"
+        path.write_text("weather = 1")
+        ran = run("select", "--config", path)
+        assert ran.refused("known: ", "'user'")
+        assert "'help'" not in ran.err
+        assert "'config'" not in ran.err
+
+    def test_one_form_of_the_budget_replaces_the_other(self, run: Run, config: Path) -> None:
+        ran = run("select", "--config", config, "--rho=0.2", "--dry-run")
+        assert "0.2-zCDP" in ran.out
+        config.write_text(config.read_text().replace("epsilon = 1", "rho = 0.2"))
+        assert "(1, 1e-05)" in run("select", "--config", config, "--epsilon", 1, "--dry-run").out
+
+    def test_convert_takes_both_forms(self, run: Run, tmp_path: Path) -> None:
+        path = tmp_path / "run.toml"
+        path.write_text("epsilon = 1.765\nthreshold-delta = 1e-5\n")
+        assert "(1.765, δ)-DP" in run("convert", "--config", path, "--rho", "0.1").out
 
     def test_is_named_once_and_there(self, run: Run, config: Path) -> None:
         assert run("select", "--config", config, "--config", config).refused("twice")

@@ -180,7 +180,7 @@ def test_csv_columns_are_text_unless_a_type_is_declared(run: Any, tmp_path: Path
         (("--type", "i=zip"), "unknown type 'zip' of 'i'"),
         (("--type", "i=int", "--type", "i=string"), "names the column 'i' twice"),
         (("--type", "zip=int"), "'zip', which is neither the user nor an item"),
-        (("--type", "i=date"), "d.csv has a value that is not of the type date32"),
+        (("--type", "i=date"), "d.csv has a value that is not of the type date: write dates as"),
         (("--text",), "unknown flag --text: here it is called --type"),
     ):
         assert run("select", path, *flags, *words).refused(message)

@@ -90,7 +90,7 @@ def test_types_are_declared(any_engine: Any, tmp_path: Path) -> None:
     )
     assert found.items.schema.types == [pa.int64(), pa.date32()]
     assert found.items["n"].to_pylist() == [7, 8]
-    with pytest.raises(InputError, match="has a value that is not of the type date32") as error:
+    with pytest.raises(InputError, match="has a value that is not of the type date:") as error:
         any_engine.release(str(tmp_path), user="u", item="n", types={"n": "date"}, **SURE)
     assert "07" not in str(error.value)
 

@@ -76,7 +76,7 @@ def test_types_that_are_declared(spark: Any, tmp_path: Path) -> None:
     frame = spark.createDataFrame([(n, "007") for n in range(300)], "u int, i string")
     assert released(frame, types={"i": "int"}) == [7]
     with pytest.raises(
-        InputError, match=r"column 'i' of .* has a value that is not of the type int64"
+        InputError, match=r"column 'i' of .* has a value that is not of the type int:"
     ) as e:
         released(write(tmp_path / "b.csv", [*IDS, ("1", SECRET)]), types=types)
     assert SECRET not in shown(e.value)

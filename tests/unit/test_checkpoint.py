@@ -173,8 +173,16 @@ def test_a_release_that_a_ledger_refuses_leaves_no_run(tmp_path: Path) -> None:
     ledger = Ledger.create(tmp_path / "book.json", epsilon=1, delta=1e-3)
     with pytest.raises(UsageError, match="not enough left"):
         select(mechanism="sips", checkpoint=tmp_path / "run", ledger=ledger)
-    assert list((tmp_path / "run").iterdir()) == []
+    assert not (tmp_path / "run").exists()
     select(mechanism="sips", checkpoint=tmp_path / "run", ledger=ledger, epsilon=1)
+
+
+def test_only_a_folder_that_the_run_made_is_removed_unused(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path / "book.json", epsilon=1, delta=1e-3)
+    (tmp_path / "run").mkdir(mode=0o700)
+    with pytest.raises(UsageError, match="not enough left"):
+        select(mechanism="sips", checkpoint=tmp_path / "run", ledger=ledger)
+    assert list((tmp_path / "run").iterdir()) == []
 
 
 def test_a_state_without_its_key_is_of_a_run_that_has_ended(

@@ -18,6 +18,7 @@ from dp_sips.errors import InputError, UsageError, did_you_mean
 
 FLAG: Final = "--config"
 _INPUT: Final = "input"
+_BUDGETS: Final = {"--epsilon", "--rho"}
 
 
 def with_config(parser: Parser, words: list[str]) -> list[str]:
@@ -25,8 +26,9 @@ def with_config(parser: Parser, words: list[str]) -> list[str]:
     own, file = _taken_out(words)
     if file is None:
         return words
-    given = {word.split("=")[0] for word in own}
+    given = _overridden(parser, own)
     flags = _read(file)
+    _refuse_tables(flags, file)
     places = [] if _names_inputs(parser, own) else _listed(flags.get(_INPUT, []))
     configured = [
         word
@@ -35,6 +37,13 @@ def with_config(parser: Parser, words: list[str]) -> list[str]:
         for word in _as_words(name, value, parser, file)
     ]
     return [*map(str, places), *own, *configured]
+
+
+def _overridden(parser: Parser, words: list[str]) -> set[str]:
+    """Return the flags that a file has no say in: those given, and ε or ρ where the other is."""
+    given = {word.split("=")[0] for word in words}
+    takes_both = "--threshold-delta" in parser.flags  # to convert one into the other
+    return given if takes_both or given.isdisjoint(_BUDGETS) else given | _BUDGETS
 
 
 def _taken_out(words: list[str]) -> tuple[list[str], str | None]:
@@ -68,13 +77,22 @@ def _read(file: str) -> dict[str, Any]:
         raise InputError(f"{file} is not TOML: {error}") from error
 
 
+def _refuse_tables(flags: dict[str, Any], file: str) -> None:
+    for name, value in flags.items():
+        if any(isinstance(one, dict) for one in _listed(value)):
+            raise UsageError(
+                f"{file} has a table {name!r}: flags stand at the top level of the file, as "
+                f"epsilon = 1.0, without [{name}]"
+            )
+
+
 def _as_words(name: str, value: Any, parser: Parser, file: str) -> list[str]:
     """Return a flag as it would be typed."""
     if name == _INPUT:
         return []
     flag = f"--{name}"
     if flag not in parser.flags:
-        known = [known.removeprefix("--") for known in parser.flags]
+        known = [known[2:] for known in parser.flags if known not in {"--help", FLAG}]
         raise UsageError(f"{file} names {name!r}: {did_you_mean(name, known)}")
     if _is_switch(parser.flags[flag]):
         if not isinstance(value, bool):

@@ -278,7 +278,7 @@ def add_output(parser: Parser) -> None:
     group.add_argument(
         "--dry-run",
         action="store_true",
-        help="say what would be read and done, and stop: no rows are read, nothing is spent",
+        help="say what would be read and done, and stop: nothing is released or spent",
     )
 
 

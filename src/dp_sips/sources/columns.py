@@ -32,16 +32,21 @@ class Columns:
         types: Mapping[str, Any] | None = None,
         *,
         texts: bool = False,
+        rename: str = "",
     ) -> "Columns":
-        """Check the names as far as that is possible without a table."""
+        """Check the names as far as that is possible without a table.
+
+        `rename` says how columns get names that are text, where they may have others.
+        """
         if item is not None and not isinstance(item, Iterable):
             raise UsageError(
-                f"item must name a column, or several in a list, got {item!r}{_as_text(item)}"
+                f"item must name a column, or several in a list, got {item!r}"
+                f"{_as_text(item, rename)}"
             )
         items = (item,) if isinstance(item, str) else tuple(item or ())
         for name in (*items, *([] if user is None else [user])):
             if not isinstance(name, str):
-                raise UsageError(f"column names are text, got {name!r}{_as_text(name)}")
+                raise UsageError(f"column names are text, got {name!r}{_as_text(name, rename)}")
         for name, count in Counter(items).items():
             if count > 1:
                 raise UsageError(f"item names the column {name!r} twice: name each column once")
@@ -93,11 +98,11 @@ class Columns:
         return self.user
 
 
-def _as_text(name: object) -> str:
-    """Say how columns get names that are text, if this is a number, as pandas may have."""
+def _as_text(name: object, rename: str) -> str:
+    """Say how to name the column that is meant, if this is a number."""
     if not isinstance(name, Integral):
         return ""
-    return f': name the columns as text first, as frame.rename(columns=str), and say "{name}"'
+    return f': {rename}, and say "{name}"' if rename else f': say "{name}"'
 
 
 def _several(name: str, known: Container[object]) -> str:

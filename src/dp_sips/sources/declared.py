@@ -11,6 +11,7 @@ from dp_sips.errors import InputError, UsageError, did_you_mean
 from dp_sips.sources.types import element
 from dp_sips.sources.values import AnyKind, converted, is_text, spelled
 
+_UNITS: Final = ("s", "ms", "us", "ns")
 _NAMES: Final = {
     "string": pa.string(),
     "str": pa.string(),
@@ -25,9 +26,15 @@ _NAMES: Final = {
     "date": pa.date32(),
     "timestamp": pa.timestamp("us"),
     "datetime": pa.timestamp("us"),
-    **{f"timestamp[{unit}]": pa.timestamp(unit) for unit in ("s", "ms", "us", "ns")},
+    **{f"timestamp[{unit}]": pa.timestamp(unit) for unit in _UNITS},
     "binary": pa.binary(),
     "bytes": pa.binary(),
+}
+_FIRST_NAMES: Final = {kind: name for name, kind in reversed(_NAMES.items())}
+"""The first name of each type: "int" of int64."""
+_WRITTEN: Final = {
+    pa.date32(): "write dates as 2026-01-31, or ",
+    **{pa.timestamp(unit): "write times as 2026-01-31 13:45:00, or " for unit in _UNITS},
 }
 _DECIMAL: Final = re.compile(r"(?:decimal|decimal128|numeric)\((\d+),\s*(\d+)\)")
 _LONGEST_DECIMAL: Final = 38
@@ -56,7 +63,8 @@ def as_declared(values: pa.Array, raw: pa.DataType, kind: pa.DataType, where: st
     except pa.ArrowException:
         # Without its cause, which shows the value.
         raise InputError(
-            f"{where} has a value that is not of the type {kind}: declare another type"
+            f"{where} has a value that is not of the type {_named(kind)}: "
+            f"{_WRITTEN.get(kind, '')}declare another type"
         ) from None
 
 
@@ -69,8 +77,13 @@ def check_casts(schema: pa.Schema, types: Mapping[str, pa.DataType], label: str)
             _cast(pa.nulls(0, plain), kind)
         except pa.ArrowException:
             raise InputError(
-                f"column {field.name!r} of {label} is {plain}, and cannot be read as {kind}"
+                f"column {field.name!r} of {label} is {plain}, and cannot be read as {_named(kind)}"
             ) from None
+
+
+def _named(kind: pa.DataType) -> str:
+    """Return a type as one declares it."""
+    return _FIRST_NAMES.get(kind) or str(kind).replace("decimal128", "decimal")
 
 
 def _cast_each(values: pa.Array, kind: pa.DataType) -> pa.Array:

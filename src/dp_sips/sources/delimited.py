@@ -4,6 +4,7 @@ import io
 import re
 import time
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ from dp_sips.sources.utf8 import not_utf8
 BLOCK = 1 << 22
 _NOT_UTF8: Final = re.compile(r"In CSV column #(\d+): .*UTF8", re.DOTALL)
 _FIELDS: Final = re.compile(r"Expected (\d+) columns, got (\d+)")
+_MARKS: Final = ";|\t,"
 _NAME_IT: Final = (
     'name its encoding, as encoding="latin-1" of dp_sips.CsvFiles (--encoding latin-1)'
 )
@@ -35,19 +37,17 @@ _OTHERS: Final = {
 
 def read_header(file: DataFile, columns: Columns, dialect: Dialect) -> FileHeader:
     """Read the header, or count the columns of the first row where there is none."""
-    with _plainly(file, dialect):
-        header = _header(file, dialect)
-    if len(header) == 1 and dialect.delimiter is None and (other := _other_delimiter(header[0])):
-        raise InputError(
-            f"the columns of {file} seem to be separated by {other!r}: .csv files have commas, "
-            f".tsv files have tabs; say delimiter={other!r} of dp_sips.CsvFiles "
-            f"(--delimiter {other!r})"
-        )
+    with _plainly(file, dialect), _stream(file, dialect) as stream:
+        text = stream.read(BLOCK)
+        header = _header(file, text, dialect)
     if dialect.header:
+        _check_delimiter(file, header, columns, dialect)
         _check_names(file, header, columns)
     elif len(header) == 1:
         _check_single(file, header, columns, dialect)
     names = file.pick(columns, header)
+    with _plainly(file, dialect, header):  # rows that do not fit the header, before more is done
+        _open(file, pa.BufferReader(text + b"\n"), dialect)
     schema = pa.schema([(name, pa.string()) for name in names])
     return FileHeader(schema, lambda: _read(file, header, schema, dialect))
 
@@ -127,14 +127,22 @@ class _Joined(io.RawIOBase):
         return found
 
 
-def _header(file: DataFile, dialect: Dialect) -> list[str]:
-    """Return the names in the first row, or numbers for its fields; Arrow reads no further."""
-    with _stream(file, dialect) as stream:
-        first = stream.read(BLOCK)
+def _header(file: DataFile, text: bytes, dialect: Dialect) -> list[str]:
+    """Return the names in the first row, or numbers for its fields; Arrow sees no other row."""
     if dialect.header:
-        _check_kind(file, first)
+        _check_kind(file, text)
+    first = _first_row(text, dialect.separator(file.path))
     names: list[str] = _open(file, pa.BufferReader(first + b"\n"), dialect).schema.names
     return names if dialect.header else dialect.names(len(names))
+
+
+def _first_row(text: bytes, separator: str) -> bytes:
+    """Return text up to the end of its first row, which may have line ends inside of quotes."""
+    mark = re.escape(separator.encode())
+    field = rb'(?:"(?:[^"]++|"")*+"?)?+[^\r\n' + mark + rb"]*+"
+    row = rb"(?:\xef\xbb\xbf)?[\r\n]*+" + field + rb"(?:" + mark + field + rb")*+"
+    found = re.match(row, text)
+    return found[0] if found else text
 
 
 def _check_kind(file: DataFile, first: bytes) -> None:
@@ -178,6 +186,33 @@ def _open(
     )
 
 
+def _check_delimiter(
+    file: DataFile, header: Sequence[str], columns: Columns, dialect: Dialect
+) -> None:
+    """Reject a header without any of the names that seems to have another delimiter."""
+    wanted = {columns.user, *columns.items}
+    if dialect.delimiter is not None or wanted & {*header} or wanted <= {*file.in_path}:
+        return
+    if other := _other_delimiter(header, wanted, dialect.separator(file.path)):
+        raise InputError(
+            f"the columns of {file} seem to be separated by {other!r}: .csv files have commas, "
+            f".tsv files have tabs; say delimiter={other!r} of dp_sips.CsvFiles "
+            f"(--delimiter {other!r})"
+        )
+
+
+def _other_delimiter(
+    header: Sequence[str], wanted: AbstractSet[str | None], separator: str
+) -> str | None:
+    """Return what separates one of the names, or anything in a header that was read as one."""
+    for mark in _MARKS.replace(separator, ""):
+        parts = separator.join(header).split(mark)
+        named = wanted & {part.strip(' "') for part in parts}
+        if len(parts) > 1 and (named or len(header) == 1):
+            return mark
+    return None
+
+
 def _check_names(file: DataFile, header: Sequence[str], columns: Columns) -> None:
     """Reject a first row without any of the names; it is not shown, as it may be somebody's."""
     wanted = [name for name in (columns.user, *columns.items) if name is not None]
@@ -196,15 +231,9 @@ def _check_single(
     for name in (columns.user, *columns.items):
         if name is not None and name not in (*header, *file.in_path):
             raise InputError(
-                f"no column {name!r} in {file}: its first row has one field; is the delimiter "
-                f"{_separator(file, dialect)}? If not, say delimiter=';' of dp_sips.CsvFiles "
-                "(--delimiter ';')"
+                f"no column {name!r} in {file}: its first row has one field; "
+                f"{_another(file, dialect)}"
             )
-
-
-def _other_delimiter(header: str) -> str | None:
-    """Return what seems to separate the names of a header that was read as one."""
-    return next((mark for mark in ";|\t," if mark in header), None)
 
 
 @contextmanager
@@ -226,12 +255,24 @@ def _said(file: DataFile, dialect: Dialect, header: Sequence[str], message: str)
     if found := _NOT_UTF8.match(message):
         column = header[int(found[1])]
         return f"{not_utf8(column, str(file))}, or {_NAME_IT}"
+    first = "header" if dialect.header else "first row"
+    if "Empty CSV" in message:
+        return f"{file} has no {first}: its lines are empty"
     fields = _FIELDS.search(message)
     expected, got = fields.groups() if fields else (len(header), "more or fewer")
     return (
-        f"{file} cannot be read: a row has {got} field{'' if got == '1' else 's'}, and the "
-        f"{'header' if dialect.header else 'first row'} {expected}; is the delimiter "
-        f"{_separator(file, dialect)}?"
+        f"{file} cannot be read: a row has {got} field{'' if got == '1' else 's'}, and the {first} "
+        f"{expected}: put quotes around fields that contain {_separator(file, dialect)}; "
+        f"{_another(file, dialect)}"
+    )
+
+
+def _another(file: DataFile, dialect: Dialect) -> str:
+    """Say how to name the delimiter, with another one as an example."""
+    example = "," if dialect.separator(file.path) == ";" else ";"
+    return (
+        f"if the delimiter is not {_separator(file, dialect)}, name it, as delimiter={example!r} "
+        f"of dp_sips.CsvFiles (--delimiter {example!r})"
     )
 
 

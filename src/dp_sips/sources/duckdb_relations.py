@@ -15,6 +15,10 @@ from dp_sips.sources.columns import Columns
 
 _LABEL = "the relation"
 _CLOSED = (
+    f"{_LABEL} cannot be read: its connection is closed; keep that open until the items are "
+    "selected, or pass relation.to_arrow_table(), made before it is closed"
+)
+_NO_TABLES = (
     f"{_LABEL} is of a connection that takes no Arrow table with its item columns in, as one with "
     "python_enable_replacements=false: pass relation.to_arrow_table()"
 )
@@ -22,13 +26,19 @@ _CLOSED = (
 
 def open_relation(relation: Any, columns: Columns) -> Feed:
     """Run the query when batches are asked for, and stream its result."""
-    names = columns.pick(relation.columns, _LABEL)
-    needed = relation.select(*(duckdb.ColumnExpression(name) for name in names))
     with _running():
+        names = columns.pick(relation.columns, _LABEL)
+        needed = relation.select(*(duckdb.ColumnExpression(name) for name in names))
         schema = needed.limit(0).to_arrow_table().schema
     _on_same_connection(relation, schema.empty_table().drop_columns(names[0]))  # or say so now
     part = Part(_LABEL, lambda: _read(needed))
     return Feed(_LABEL, schema, (part,), lambda items: _on_same_connection(relation, items))
+
+
+def read_relation(relation: Any) -> pa.Table:
+    """Run the query, and return its whole result."""
+    with _running():
+        return relation.to_arrow_table()
 
 
 def _read(needed: Any) -> Iterator[pa.RecordBatch]:
@@ -55,12 +65,12 @@ def _on_same_connection(relation: Any, items: pa.Table) -> Any:
         released = relation.query(f"{name}_input", f"FROM {name}")
         # DuckDB 1 leaves a view of the input behind.
         relation.query(f"{name}_input", f"DROP VIEW IF EXISTS {name}_input")
-    except duckdb.Error:
-        raise InputError(_CLOSED) from None
+    except duckdb.Error as error:
+        raise InputError(_CLOSED if _is_closed(error) else _NO_TABLES) from None
     finally:
         del globals()[name]
     if released.columns != items.column_names:
-        raise InputError(_CLOSED)
+        raise InputError(_NO_TABLES)
     return released
 
 
@@ -70,8 +80,15 @@ def _running() -> Iterator[None]:
     try:
         yield
     except duckdb.Error as error:
+        if _is_closed(error):
+            raise InputError(_CLOSED) from None
         name = type(error).__name__
         raise InputError(
             f"{_LABEL} cannot be read: its query failed ({name}); run "
             ".to_arrow_table() on it to see why"
         ) from None
+
+
+def _is_closed(error: duckdb.Error) -> bool:
+    """Whether the connection is closed; others cannot be opened, and say so in the same class."""
+    return isinstance(error, duckdb.ConnectionException) and "closed" in str(error)

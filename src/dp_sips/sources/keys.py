@@ -78,7 +78,9 @@ def _open(keys: Any, columns: KeyColumns, name: str) -> Feed:
     if type(keys).__name__ == "Series":  # of pandas or Polars: a list of items
         return _listed(keys.to_list(), columns, name)
     if type(keys).__module__.split(".")[0].lstrip("_") == "duckdb":
-        keys = keys.to_arrow_table()
+        from dp_sips.sources.duckdb_relations import read_relation
+
+        keys = read_relation(keys)
     if isinstance(keys, pa.Table) and any(field.metadata == JSON_TEXT for field in keys.schema):
         return open_columns(_own_kinds(keys), columns)
     found = open_any_table(keys, columns)

@@ -25,6 +25,8 @@ _FOREIGN = {
     ("pyarrow", "Dataset"): "arrow_tables.open_dataset",
     ("pyarrow", "Scanner"): "arrow_tables.open_scanner",
     ("pandas", "DataFrame"): "pandas_frames.open_pandas",
+    ("pandas", "TextFileReader"): "pandas_frames.reject_reader",
+    ("pandas", "JsonReader"): "pandas_frames.reject_reader",
     ("polars", "DataFrame"): "polars_frames.open_eager",
     ("polars", "LazyFrame"): "polars_frames.open_lazy",
     ("duckdb", "DuckDBPyRelation"): "duckdb_relations.open_relation",
@@ -62,7 +64,11 @@ def open_source(
         raise UsageError(f"nulls must be one of {', '.join(NULL_RULES)}, got {nulls!r}")
     texts = isinstance(item, TextItems)
     columns = Columns.named(
-        user, item.column if isinstance(item, TextItems) else item, types, texts=texts
+        user,
+        item.column if isinstance(item, TextItems) else item,
+        types,
+        texts=texts,
+        rename=_rename(data),
     )
     feed = _open_paths(data, columns) or open_any_table(data, columns)
     if feed is None:
@@ -74,6 +80,14 @@ def open_source(
     if not isinstance(item, TextItems):
         return Source(feed, nulls, columns.types)
     return Source(tokenized(feed, columns.types, item, progress or Progress(show=False)), nulls)
+
+
+def _rename(data: Any) -> str:
+    """Say how columns get names that are text, where this kind of data may have others."""
+    first = "name the columns as text first"
+    if any(_library(base) == "pandas" for base in type(data).__mro__):
+        return f"{first}, as frame.rename(columns=str)"
+    return first if isinstance(data, Mapping) else ""
 
 
 def _open_paths(data: Any, columns: Columns) -> Feed | None:
@@ -109,14 +123,18 @@ def _foreign_opener(kind: type) -> Callable[[Any, Columns], Feed] | None:
     Not by `isinstance`, which needs the library: even pyarrow.dataset imports pandas.
     """
     for base in kind.__mro__:
-        library = base.__module__.split(".")[0].lstrip("_")
-        if (library, base.__name__) in _FOREIGN:
-            module, function = _FOREIGN[library, base.__name__].split(".")
+        name = (_library(base), base.__name__)
+        if name in _FOREIGN:
+            module, function = _FOREIGN[name].split(".")
             opener: Callable[[Any, Columns], Feed] = getattr(
                 import_module(f"dp_sips.sources.{module}"), function
             )
             return opener
     return None
+
+
+def _library(kind: type) -> str:
+    return kind.__module__.split(".")[0].lstrip("_")
 
 
 def _open_python(data: Any, columns: Columns) -> Feed:

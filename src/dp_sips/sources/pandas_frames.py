@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import pandas as pd
 import pyarrow as pa
 
-from dp_sips.errors import InputError
+from dp_sips.errors import InputError, UsageError
 from dp_sips.sources.base import Feed, Part
 from dp_sips.sources.batches import ROWS
 from dp_sips.sources.columns import Columns
@@ -44,6 +44,15 @@ def open_pandas(frame: pd.DataFrame, columns: Columns) -> Feed:
     }
     part = Part(_LABEL, lambda: table.to_batches(max_chunksize=ROWS))
     return Feed(_LABEL, schema, (part,), lambda items: _frame(items, dtypes), len(frame))
+
+
+def reject_reader(reader: Any, columns: Columns) -> NoReturn:
+    """Ask for the path of a file that pandas would read in chunks."""
+    del columns
+    raise UsageError(
+        f"cannot read a {type(reader).__name__}, which pandas returns with chunksize=: pass the "
+        "path of the file itself, which is read in pieces, too"
+    )
 
 
 def _check_index(frame: pd.DataFrame, columns: Columns) -> None:

@@ -1,6 +1,7 @@
 """Files of other file systems: S3, Google Cloud, Azure and HDFS by Arrow, all others by fsspec."""
 
 import glob
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,6 +32,11 @@ _BY_ARROW: Final = {
     "viewfs": "viewfs",
 }
 """What Arrow calls the schemes that it knows; some are Spark's names."""
+_RETRY_LIMIT: Final = "retry_limit_seconds"
+_PATIENCE: Final = 30
+"""For how many seconds Google's store is tried again, unless the address says; pauses between tries
+grow, and can double that."""
+_UNKNOWN_OPTION: Final = re.compile(r"Unexpected query parameter in [\w ]+ URI: '([\w.-]+)'")
 _FAILED: Final = "there is no connection, no permission or no such store"
 _INSTALL: Final = "pip install 'dp-sips[remote]'"
 
@@ -136,12 +142,23 @@ def _place(address: str) -> _Place:
     scheme, authority, path, options = split_address(address)
     if scheme in _BY_ARROW:
         with _asking(label):
-            opened = _by_arrow(f"{_BY_ARROW[scheme]}://{authority}/{options}", label)
+            known = _BY_ARROW[scheme]
+            opened = _by_arrow(f"{known}://{authority}/{_bounded(known, options)}", label)
         if opened is not None:
             filesystem, root = opened
             return _Place(filesystem, f"{root.rstrip('/')}{path}".rstrip("/") or "/", label)
     with _asking(label):
         return _Place(*_by_fsspec(address, scheme, label), label)
+
+
+def _bounded(scheme: str, options: str) -> str:
+    """Return the options of an address, with a limit on retries where Arrow's own is many minutes.
+
+    No signal ends that wait: Python's handlers run when Arrow returns.
+    """
+    if scheme != "gs" or re.search(rf"[?&]{_RETRY_LIMIT}=", options):
+        return options
+    return f"?{_RETRY_LIMIT}={_PATIENCE}{options.replace('?', '&', 1)}"
 
 
 def _by_arrow(root: str, label: str) -> tuple[Any, str] | None:
@@ -150,12 +167,22 @@ def _by_arrow(root: str, label: str) -> tuple[Any, str] | None:
         filesystem, path = FileSystem.from_uri(root)
     except pa.ArrowNotImplementedError:
         return None
-    except pa.ArrowInvalid:
-        raise InputError(
-            f"{label} is not an address that Arrow understands: check the options after the "
-            "question mark, and write a slash in credentials as %2F"
-        ) from None
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{label} {_misunderstood(error)}") from None
     return filesystem, path
+
+
+def _misunderstood(error: pa.ArrowInvalid) -> str:
+    """Say what is wrong with an address: of an option, the name and never the value."""
+    if unknown := _UNKNOWN_OPTION.fullmatch(str(error)):
+        return (
+            f"has an option that Arrow does not know, {unknown[1]!r}: correct its name after the "
+            "question mark, or leave it out"
+        )
+    return (
+        "is not an address that Arrow understands: check the options after the question mark, and "
+        "write a slash in credentials as %2F"
+    )
 
 
 def _by_fsspec(address: str, scheme: str, label: str) -> tuple[Any, str]:

@@ -107,6 +107,15 @@ class TestFolder:
         with pytest.raises(UsageError, match="spill_folder must be a folder"):
             MemoryEngine(spill_folder=tmp_path / "nowhere")
 
+    def test_it_is_tried(self, tmp_path: Path) -> None:
+        """The system lets root write to /proc, where nobody can make a file."""
+        with pytest.raises(UsageError, match=r"spill_folder must be .* written to, got /proc$"):
+            MemoryEngine(spill_folder="/proc")
+        with pytest.raises(UsageError, match="spill_folder must be a folder"):
+            MemoryEngine(spill_folder="a\0b")
+        assert MemoryEngine(spill_folder=tmp_path).spill_folder == tmp_path
+        assert not list(tmp_path.iterdir())
+
 
 class TestLimit:
     def test_most_of_what_there_is(self, monkeypatch: pytest.MonkeyPatch) -> None:

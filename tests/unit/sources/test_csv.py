@@ -19,6 +19,7 @@ from dp_sips.sources.csv_files import CsvFiles
 
 
 def write(path: Path, text: str | bytes) -> Path:
+    path.parent.mkdir(exist_ok=True)
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     return path
 
@@ -63,6 +64,39 @@ def test_a_value_that_does_not_fit_is_not_shown(name: str, tmp_path: Path, read:
 
 
 @pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("int", "int: declare another type"),
+        ("Boolean", "bool: declare another type"),
+        ("uint8", "uint8: declare another type"),
+        ("decimal(4, 1)", r"decimal\(4, 1\): declare another type"),
+        (pa.date32(), "date: write dates as 2026-01-31, or declare another type"),
+        ("date", "date: write dates as 2026-01-31, or declare another type"),
+        ("timestamp", "timestamp: write times as 2026-01-31 13:45:00, or declare another type"),
+        ("timestamp[s]", r"timestamp\[s\]: write times as 2026-01-31 13:45:00, or declare"),
+    ],
+    ids=str,
+)
+def test_types_are_named_as_they_are_declared(
+    name: Any, said: str, tmp_path: Path, read: Any
+) -> None:
+    path = write(tmp_path / "a.csv", "u,i\n1,31.1.2026\n")
+    with pytest.raises(InputError, match=f"has a value that is not of the type {said}"):
+        read(path, types={"i": name})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("date", "2026-01-31"), ("timestamp", "2026-01-31 13:45:00")]
+)
+def test_what_a_message_says_to_write_can_be_read(
+    name: str, value: str, tmp_path: Path, read: Any
+) -> None:
+    path = write(tmp_path / "a.csv", f"u,i\n1,{value}\n")
+    ((_, found),) = read(path, types={"i": name})
+    assert str(found) == value
+
+
+@pytest.mark.parametrize(
     ("types", "message"),
     [
         ({"i": "flaot"}, "unknown type 'flaot' of 'i'"),
@@ -91,7 +125,7 @@ def test_an_empty_field_is_null_and_quotes_make_it_text(tmp_path: Path, read: An
     path = write(tmp_path / "a.csv", 'u,i\n1,\n2,""\n3,"a\nb"\n')
     assert read(path, nulls="group") == Counter([("1", None), ("2", ""), ("3", "a\nb")])
     assert read(path, nulls="drop") == Counter([("2", ""), ("3", "a\nb")])
-    with pytest.raises(InputError, match=r"column 'i' .* not of the type int64"):
+    with pytest.raises(InputError, match=r"column 'i' .* not of the type int:"):
         read(path, nulls="drop", types={"i": "int"})
 
 
@@ -123,7 +157,7 @@ def test_files_without_rows(tmp_path: Path, read: Any) -> None:
     ("text", "message"),
     [
         (b"u,i\n1,SECRET,3\n", r"a\.csv cannot be read: a row has 3 fields, and the header 2"),
-        (b"u,i\n1\nSECRET\n", r"a\.csv cannot be read: .*is the delimiter a comma"),
+        (b"u,i\n1\nSECRET\n", r"a row has 1 field, and the header 2: put quotes around"),
         (b"u,i\n1,SECRET\xff\n", r"column 'i' of .*a\.csv is not UTF-8"),
         (b'u,i\n1,a\n2,"SECRET\n', r"a\.csv ends inside of quotes"),
         (b'u,i\n1,a\n2,"SECRET', r"a\.csv ends inside of quotes"),
@@ -132,14 +166,58 @@ def test_files_without_rows(tmp_path: Path, read: Any) -> None:
         (b"u,it\n1,1\n", r"no column 'i' in .*a\.csv"),
         (b"SECRET,7\nx,8\n", r"no column 'u' or 'i' in the first row of .*a\.csv: .*--no-header"),
         (b"", r"a\.csv has no header: 0 bytes"),
+        (b"\n\n", r"a\.csv has no header: its lines are empty"),
     ],
-    ids=range(10),
+    ids=range(11),
 )
 def test_bad_files(text: bytes, message: str, tmp_path: Path, read: Any) -> None:
     path = write(tmp_path / "a.csv", text)
     with pytest.raises(InputError, match=message) as caught:
         read(path)
     assert "SECRET" not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize(
+    ("name", "mark"),
+    [("a.csv", ";"), ("a.csv", "|"), ("a.csv", "\t"), ("a.csv.gz", ";"), ("a.tsv", ",")],
+)
+@pytest.mark.parametrize(
+    "header", ["u{0}i", "t{0}u{0}i", "t, \tx{0}u{0}i", '"t"{0}"u"{0}"i"', '"a\nb"{0}u{0}i']
+)
+def test_a_header_shows_another_delimiter_whatever_the_rows_have(
+    name: str, mark: str, header: str, tmp_path: Path, read: Any
+) -> None:
+    text = f"{header.format(mark)}\n1{mark}a,b\tc,d\n".encode()
+    path = write(tmp_path / name, gzip.compress(text) if name.endswith("gz") else text)
+    said = re.escape(f"seem to be separated by {mark!r}: .csv files have commas")
+    with pytest.raises(InputError, match=said) as caught:
+        read(path)
+    assert f"(--delimiter {mark!r})" in str(caught.value)
+
+
+def test_names_may_contain_another_delimiter(tmp_path: Path, read: Any) -> None:
+    path = write(tmp_path / "a.csv", "a;b,c|d\n1,x\n")
+    assert read(path, user="a;b", item="c|d") == Counter([("1", "x")])
+    with pytest.raises(InputError, match="no column 'c' in"):
+        read(path, user="a;b", item="c")
+    with pytest.raises(InputError, match="in the first row of"):
+        read(path)
+    single = write(tmp_path / "u=1" / "a.csv", "a;b\nx\n")
+    assert read(single, item="a;b") == Counter([("1", "x")])
+
+
+@pytest.mark.parametrize("begin", ["", "\n\r\n", "\ufeff"])
+@pytest.mark.parametrize("names", ["u,i", '"u","i"', 'u,i,"a\nb"', '"a,\r\n""b""\n"x,u,i'])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_the_header_is_looked_at_before_the_first_rows(
+    begin: str, names: str, end: str, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "a.csv", f"{begin}{names}{end}1,2,3,4{end}")
+    with pytest.raises(InputError, match="no column 'v' in"):
+        open_source(path, user="v", item="i")
+    fix = "put quotes around fields that contain a comma; if the delimiter is not a comma, name it"
+    with pytest.raises(InputError, match=rf"a row has 4 fields, and the header \d: {fix}, as "):
+        open_source(path, user="u", item="i")
 
 
 @pytest.mark.parametrize(

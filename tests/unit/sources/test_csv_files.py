@@ -41,17 +41,27 @@ def test_columns_without_names_have_numbers(write: Any) -> None:
     ]
 
 
+@pytest.mark.parametrize("names", [{"user": 2}, {"item": 2}, {"item": ["1", 2]}], ids=str)
+def test_numbers_of_columns_are_said_as_text(write: Any, names: dict[str, Any]) -> None:
+    path = write("7,x,Rome\n", "a.csv")
+    for data in (CsvFiles(path, header=False), path, [path]):
+        with pytest.raises(UsageError, match=r'got 2: say "2"$'):
+            rows_of(data, **names)
+
+
 def test_a_missing_number_names_those_that_are_there(write: Any) -> None:
     with pytest.raises(InputError, match="no column '4'"):
         rows_of(CsvFiles(write("7,x,Rome\n"), header=False), item="4")
 
 
-@pytest.mark.parametrize(("delimiter", "asked"), [(None, "a comma"), ("|", r"'\|'")])
+@pytest.mark.parametrize(
+    ("delimiter", "own", "other"), [(None, "a comma", ";"), ("|", r"'\|'", ";"), (";", "';'", ",")]
+)
 def test_one_field_without_a_header_may_be_several(
-    write: Any, delimiter: str | None, asked: str
+    write: Any, delimiter: str | None, own: str, other: str
 ) -> None:
-    files = CsvFiles(write("7;SECRET\n"), header=False, delimiter=delimiter)
-    fix = rf"is the delimiter {asked}\? If not, say delimiter=';' .*\(--delimiter ';'\)"
+    files = CsvFiles(write("7\tSECRET\n8,9|10;11\n"), header=False, delimiter=delimiter)
+    fix = rf"if the delimiter is not {own}, name it, as delimiter='{other}' .*\(--delimiter "
     with pytest.raises(
         InputError, match=f"no column '2' in .*: its first row has one field; {fix}"
     ):
@@ -79,7 +89,7 @@ def test_an_open_quote_is_found_without_a_header(write: Any) -> None:
 
 def test_rows_of_other_lengths(write: Any) -> None:
     with pytest.raises(
-        InputError, match=r"a row has \d fields?, and the first row \d; is the delimiter '\|'"
+        InputError, match=r"a row has 3 fields, and the first row 2: .* if .* is not '\|', name it"
     ):
         rows_of(CsvFiles(write("1|a\n2|SECRET|c\n"), header=False, delimiter="|"))
 

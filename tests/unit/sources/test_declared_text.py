@@ -47,7 +47,7 @@ def test_large_numbers_need_a_declaration(make: Any, tmp_path: Path, read: Any) 
     with pytest.raises(InputError, match=fix) as caught:
         read(make(tmp_path, ["a", LARGE]))
     assert str(LARGE) not in str(caught.value)
-    with pytest.raises(InputError, match="not of the type int64: declare another type"):
+    with pytest.raises(InputError, match="not of the type int: declare another type"):
         read(make(tmp_path, [LARGE]), types={"i": "int64"})
 
 

@@ -3,10 +3,12 @@
 import gzip
 import io
 import json
+import socket
 import sys
 import traceback
 from collections import Counter
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import fsspec
@@ -16,7 +18,7 @@ import pytest
 from tests.unit.sources.stores import serving
 
 from dp_sips.errors import InputError
-from dp_sips.sources import open_source
+from dp_sips.sources import open_source, remote
 from dp_sips.sources.addresses import is_remote, shown_address, split_address
 
 TABLE = pa.table({"u": ["1", "2", "1"], "i": ["a", "b", "a"]})
@@ -160,6 +162,51 @@ def test_no_message_shows_credentials_or_values(address: str, read: Any) -> None
     assert "SECRET" not in str(error.value)
     text = shown(error.value).replace(address, "")  # pytest's own lines have it as a parameter
     assert "SECRET" not in text
+
+
+@pytest.fixture
+def nobody() -> Iterator[str]:
+    """A port of this machine where nobody listens."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{taken.getsockname()[1]}"
+
+
+def gcs_options(address: str) -> dict[str, Any]:
+    """Return how Arrow asks Google's store: what it would pickle."""
+    options: dict[str, Any] = remote._place(address).filesystem.__reduce__()[1][0]
+    return options
+
+
+def test_google_is_not_asked_for_many_minutes() -> None:
+    usual = timedelta(seconds=remote._PATIENCE)
+    assert gcs_options("gs://box/a.csv")["retry_time_limit"] == usual
+    options = gcs_options("gcs://anonymous@box/a.csv?endpoint_override=here:1&scheme=http")
+    assert options["retry_time_limit"] == usual
+    assert options["endpoint_override"] == "here:1"
+    assert options["anonymous"]
+    for given in ("?retry_limit_seconds=90", "?scheme=https&retry_limit_seconds=90"):
+        assert gcs_options(f"gs://box/a.csv{given}")["retry_time_limit"] == timedelta(seconds=90)
+
+
+def test_a_store_that_does_not_answer(
+    nobody: str, monkeypatch: pytest.MonkeyPatch, read: Any
+) -> None:
+    monkeypatch.setattr(remote, "_PATIENCE", 1)
+    options = f"?endpoint_override={nobody}&scheme=http"
+    with pytest.raises(InputError, match=r"says UNAVAILABLE: check the network and the cred"):
+        read(f"gs://anonymous@box/a.csv{options}")
+    with pytest.raises(
+        InputError, match=r"says NETWORK_CONNECTION: check the network, the cred.*, and the .*regio"
+    ):
+        read(f"s3://box/a.csv{options}&region=eu-north-1")
+
+
+@pytest.mark.parametrize("address", ["s3://box/a.csv", "gs://box/a.csv", "abfs://box@here/a.csv"])
+def test_an_unknown_option_is_named(address: str, read: Any) -> None:
+    with pytest.raises(InputError, match=r"Arrow does not know, 'regoin': correct its") as error:
+        read(f"{address}?regoin=SECRET")
+    assert "SECRET" not in str(error.value)
 
 
 def test_what_to_install(monkeypatch: pytest.MonkeyPatch, read: Any) -> None:

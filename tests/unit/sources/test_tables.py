@@ -356,6 +356,22 @@ def test_duckdb_columns_that_would_be_renamed_are_refused_at_once() -> None:
         open_source(relation, user="u", item=["i", "I"])
 
 
+def test_duckdb_connections_that_are_closed(items: Any) -> None:
+    connection = duckdb.connect()
+    relation = connection.sql("SELECT 1 AS u, 'a' AS i")
+    source = open_source(relation, user="u", item="i")
+    released = items(source, ["a"])
+    connection.close()
+    closed = r"the relation cannot be read: its connection is closed; keep that open until"
+    for step in (
+        lambda: open_source(relation, user="u", item="i"),
+        lambda: list(source.batches()),
+        lambda: source.restore(released),
+    ):
+        with pytest.raises(InputError, match=closed):
+            step()
+
+
 def test_duckdb_odd_names_lists_and_failures(read: Any) -> None:
     connection = duckdb.connect()
     odd = connection.sql('SELECT 1 AS "my ""user""", [1, 2] AS "select"')
@@ -364,6 +380,20 @@ def test_duckdb_odd_names_lists_and_failures(read: Any) -> None:
     with pytest.raises(InputError, match="the relation cannot be read") as caught:
         read(wrong)
     assert "secret" not in str(caught.value)
+
+
+def test_files_that_pandas_would_read_in_chunks(tmp_path: Path) -> None:
+    csv, lines = tmp_path / "a.csv", tmp_path / "a.jsonl"
+    csv.write_text("u,i\n1,a\n")
+    lines.write_text('{"u": 1, "i": "a"}\n')
+    for names in ({"user": "u", "item": "i"}, {"user": None, "item": None}):
+        with (
+            pd.read_csv(csv, chunksize=1) as rows,
+            pd.read_json(lines, lines=True, chunksize=1) as objects,
+        ):
+            for reader in (rows, objects):
+                with pytest.raises(UsageError, match="chunksize=: pass the path of the file itse"):
+                    open_source(reader, **names)
 
 
 @pytest.mark.parametrize("data", [7, None, b"a.parquet", object()])
@@ -419,3 +449,8 @@ def test_numbers_as_names_of_columns(names: dict[str, Any], read: Any) -> None:
     ):
         read(frame, **names)
     assert read(frame.rename(columns=str), user="0", item="1") == Counter([(7, "a")])
+
+
+def test_numbers_as_names_of_columns_of_a_mapping(read: Any) -> None:
+    with pytest.raises(UsageError, match=r'got 0: name the columns as text first, and say "0"'):
+        read({0: [7], "i": ["a"]}, user=0)

@@ -186,12 +186,20 @@ def spill_folder(given: str | os.PathLike[str] | None) -> Path:
         UsageError: The folder that was given cannot be written to.
     """
     if given is not None:
-        folder = Path(given)
-        if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
-            raise UsageError(f"spill_folder must be a folder that can be written to, got {folder}")
-        return folder
+        return _writable(Path(given))
     usual = Path(tempfile.gettempdir())
     return _ON_DISK if _kind_of(usual) in _IN_MEMORY and _ON_DISK.is_dir() else usual
+
+
+def _writable(folder: Path) -> Path:
+    """Return a folder in which a file could be made: /proc grants root that right, and has none."""
+    try:
+        Disk(folder).file().close()
+    except (OSError, ValueError) as error:  # ValueError: a path with a null character
+        raise UsageError(
+            f"spill_folder must be a folder that can be written to, got {folder}"
+        ) from error
+    return folder
 
 
 def _kind_of(folder: Path) -> str:
