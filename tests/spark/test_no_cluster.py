@@ -67,7 +67,13 @@ def test_the_command_line_is_quiet(address: Any, tmp_path: Path) -> None:
         capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": _source()},
     )  # fmt: skip
     assert done.stdout.split() == ["i", "a"]
-    own = ("Released 1 item.", "Guarantee: (1, ", "for one user", "Fewer than you expected?")
+    own = (
+        "Released 1 item.",
+        "By its private look at the data, auto chose ",
+        "Guarantee: (1, ",
+        "for one user",
+        "Fewer than you expected?",
+    )
     assert all(line.startswith(own) for line in done.stderr.splitlines())
     assert "(1, 1e-05)-differentially private as asked" in done.stderr
 
