@@ -5,7 +5,8 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -20,9 +21,12 @@ from dp_sips.sources.plain_rows import PlainRows
 from dp_sips.sources.utf8 import not_utf8
 
 BLOCK = 1 << 22
+_MARK: Final = b"\xef\xbb\xbf"
+_OPEN: Final = "ends inside of quotes: is a quote left open?"
+_TOO_LONG: Final = f"has a row of more than {BLOCK >> 20} MB: is a quote left open?"
 _NOT_UTF8: Final = re.compile(r"In CSV column #(\d+): .*UTF8", re.DOTALL)
 _FIELDS: Final = re.compile(r"Expected (\d+) columns, got (\d+)")
-_MARKS: Final = ";|\t,"
+_DELIMITERS: Final = ";|\t,"
 _NAME_IT: Final = (
     'name its encoding, as encoding="latin-1" of dp_sips.CsvFiles (--encoding latin-1)'
 )
@@ -41,7 +45,7 @@ def read_header(file: DataFile, columns: Columns, dialect: Dialect) -> FileHeade
         text = stream.read(BLOCK)
         header = _header(file, text, dialect)
     if dialect.header:
-        _check_delimiter(file, header, columns, dialect)
+        _check_delimiter(file, text, header, columns, dialect)
         _check_names(file, header, columns)
     elif len(header) == 1:
         _check_single(file, header, columns, dialect)
@@ -79,7 +83,7 @@ def _read_with_arrow(
                     yield last
                 last = batch
     if last is None or last.column(0)[-1].as_py() != mark:
-        raise InputError(f"{file} ends inside of quotes: is a quote left open?")
+        raise InputError(f"{file} {_OPEN}")
     yield last.slice(0, last.num_rows - 1)
 
 
@@ -132,8 +136,24 @@ def _header(file: DataFile, text: bytes, dialect: Dialect) -> list[str]:
     if dialect.header:
         _check_kind(file, text)
     first = _first_row(text, dialect.separator(file.path))
-    names: list[str] = _open(file, pa.BufferReader(first + b"\n"), dialect).schema.names
+    try:
+        names: list[str] = _open(file, pa.BufferReader(first + b"\n"), dialect).schema.names
+    except pa.ArrowInvalid as error:
+        if "Empty CSV" in str(error):
+            raise InputError(_without_row(file, text, dialect)) from None
+        raise
     return names if dialect.header else dialect.names(len(names))
+
+
+def _without_row(file: DataFile, text: bytes, dialect: Dialect) -> str:
+    """Say why the text with which a file begins has no whole row."""
+    is_blank = not text.removeprefix(_MARK).strip(b"\r\n")
+    is_whole = len(text) < BLOCK
+    if not is_blank:
+        return f"{file} {_OPEN if is_whole else _TOO_LONG}"
+    if is_whole:
+        return f"{file} has no {_first(dialect)}: its lines are empty"
+    return f"{file} begins with {BLOCK >> 20} MB of empty lines: remove them"
 
 
 def _first_row(text: bytes, separator: str) -> bytes:
@@ -187,13 +207,13 @@ def _open(
 
 
 def _check_delimiter(
-    file: DataFile, header: Sequence[str], columns: Columns, dialect: Dialect
+    file: DataFile, text: bytes, header: Sequence[str], columns: Columns, dialect: Dialect
 ) -> None:
     """Reject a header without any of the names that seems to have another delimiter."""
     wanted = {columns.user, *columns.items}
     if dialect.delimiter is not None or wanted & {*header} or wanted <= {*file.in_path}:
         return
-    if other := _other_delimiter(header, wanted, dialect.separator(file.path)):
+    if other := _other_delimiter(file, text, wanted, dialect):
         raise InputError(
             f"the columns of {file} seem to be separated by {other!r}: .csv files have commas, "
             f".tsv files have tabs; say delimiter={other!r} of dp_sips.CsvFiles "
@@ -202,14 +222,13 @@ def _check_delimiter(
 
 
 def _other_delimiter(
-    header: Sequence[str], wanted: AbstractSet[str | None], separator: str
+    file: DataFile, text: bytes, wanted: AbstractSet[str | None], dialect: Dialect
 ) -> str | None:
-    """Return what separates one of the names, or anything in a header that was read as one."""
-    for mark in _MARKS.replace(separator, ""):
-        parts = separator.join(header).split(mark)
-        named = wanted & {part.strip(' "') for part in parts}
-        if len(parts) > 1 and (named or len(header) == 1):
-            return mark
+    """Return the delimiter with which the first row has one of the names, if there is one."""
+    for mark in _DELIMITERS.replace(dialect.separator(file.path), ""):
+        with suppress(InputError, pa.ArrowInvalid):  # a row that it does not take apart
+            if wanted & {*_header(file, text, replace(dialect, delimiter=mark))}:
+                return mark
     return None
 
 
@@ -251,20 +270,21 @@ def _plainly(file: DataFile, dialect: Dialect, header: Sequence[str] = ()) -> It
 
 def _said(file: DataFile, dialect: Dialect, header: Sequence[str], message: str) -> str:
     if "straddl" in message:
-        return f"{file} has a row of more than {BLOCK >> 20} MB: is a quote left open?"
+        return f"{file} {_TOO_LONG}"
     if found := _NOT_UTF8.match(message):
         column = header[int(found[1])]
         return f"{not_utf8(column, str(file))}, or {_NAME_IT}"
-    first = "header" if dialect.header else "first row"
-    if "Empty CSV" in message:
-        return f"{file} has no {first}: its lines are empty"
     fields = _FIELDS.search(message)
     expected, got = fields.groups() if fields else (len(header), "more or fewer")
     return (
-        f"{file} cannot be read: a row has {got} field{'' if got == '1' else 's'}, and the {first} "
-        f"{expected}: put quotes around fields that contain {_separator(file, dialect)}; "
-        f"{_another(file, dialect)}"
+        f"{file} cannot be read: a row has {got} field{'' if got == '1' else 's'}, and the "
+        f"{_first(dialect)} {expected}: put quotes around fields that contain "
+        f"{_separator(file, dialect)}; {_another(file, dialect)}"
     )
+
+
+def _first(dialect: Dialect) -> str:
+    return "header" if dialect.header else "first row"
 
 
 def _another(file: DataFile, dialect: Dialect) -> str:

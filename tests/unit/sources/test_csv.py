@@ -18,6 +18,11 @@ from dp_sips.sources import delimited, open_source
 from dp_sips.sources.csv_files import CsvFiles
 
 
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delimited, "BLOCK", 64)
+
+
 def write(path: Path, text: str | bytes) -> Path:
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(text.encode() if isinstance(text, str) else text)
@@ -167,14 +172,37 @@ def test_files_without_rows(tmp_path: Path, read: Any) -> None:
         (b"SECRET,7\nx,8\n", r"no column 'u' or 'i' in the first row of .*a\.csv: .*--no-header"),
         (b"", r"a\.csv has no header: 0 bytes"),
         (b"\n\n", r"a\.csv has no header: its lines are empty"),
+        (b"\xef\xbb\xbf\r\n", r"a\.csv has no header: its lines are empty"),
+        (b'"u,i\n1,SECRET\n', r"a\.csv ends inside of quotes: is a quote left open"),
+        (b'u,"i\n1,SECRET\n', r"a\.csv ends inside of quotes: is a quote left open"),
     ],
-    ids=range(11),
+    ids=range(14),
 )
 def test_bad_files(text: bytes, message: str, tmp_path: Path, read: Any) -> None:
     path = write(tmp_path / "a.csv", text)
     with pytest.raises(InputError, match=message) as caught:
         read(path)
     assert "SECRET" not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize("options", [{}, {"header": False}, {"encoding": "latin-1"}], ids=str)
+@pytest.mark.parametrize(
+    ("begin", "message"),
+    [
+        ('"u,i\n1,SECRET\n', "ends inside of quotes: is a quote left open"),
+        ("u,i," + "x" * 99, r"has a row of more than \d+ MB: is a quote left open"),
+        ('u,i,"' + "x\n" * 50, r"has a row of more than \d+ MB: is a quote left open"),
+        ("\n" * 99, r"begins with \d+ MB of empty lines: remove them"),
+    ],
+    ids=range(4),
+)
+@pytest.mark.usefixtures("small_blocks")
+def test_files_whose_first_row_has_no_end(
+    begin: str, message: str, options: Any, tmp_path: Path, read: Any
+) -> None:
+    path = write(tmp_path / "a.csv", f"{begin}\nu,i\n1,a\n" if len(begin) > 64 else begin)
+    with pytest.raises(InputError, match=message):
+        read(CsvFiles(path, **options), user="1" if "header" in options else "u", item="2")
 
 
 @pytest.mark.parametrize(
@@ -202,6 +230,9 @@ def test_names_may_contain_another_delimiter(tmp_path: Path, read: Any) -> None:
         read(path, user="a;b", item="c")
     with pytest.raises(InputError, match="in the first row of"):
         read(path)
+    quoted = write(tmp_path / "b.csv", '"u;old","item"\n1,x\n')
+    with pytest.raises(InputError, match="in the first row of"):
+        read(quoted, user="u", item="item2")
     single = write(tmp_path / "u=1" / "a.csv", "a;b\nx\n")
     assert read(single, item="a;b") == Counter([("1", "x")])
 
