@@ -111,10 +111,13 @@ class Checkpoint(Saved):
     def _take(self) -> None:
         import fcntl  # not on every system
 
+        self._removed_if_empty = False  # whatever the last run in this object was to remove
         made = not self.folder.exists()
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._lock = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not os.path.samestat(os.fstat(self._lock), self.folder.lstat()):
+            raise BlockingIOError  # the last run removed what is locked, and another made it anew
         self._removed_if_empty = made  # not before: without the lock, it may be another run's
         self._check_files()
         self._try_writing()

@@ -1,5 +1,6 @@
 """Runs that are killed and go on: the same release, nothing drawn anew, nothing left behind."""
 
+import fcntl
 from pathlib import Path
 from typing import Any
 
@@ -222,6 +223,38 @@ def test_one_run_at_a_time(tmp_path: Path) -> None:
         select(checkpoint=tmp_path / "run")
     first.close()
     select(checkpoint=tmp_path / "run")
+
+
+def test_a_folder_that_was_removed_and_made_again_is_anothers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lock on a folder that is no longer there keeps nobody out."""
+    first, other, late = (Checkpoint(tmp_path / "run") for _ in range(3))
+    first.open()
+    usual = fcntl.flock
+
+    def flock(*lock: int) -> None:
+        monkeypatch.undo()
+        first.close()
+        other.open()
+        usual(*lock)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with pytest.raises(UsageError, match="another run uses it now"):
+        late.open()
+    assert (tmp_path / "run").exists()
+    other.close()
+
+
+def test_an_object_that_is_used_again_leaves_anothers_folder(tmp_path: Path) -> None:
+    saved, other = Checkpoint(tmp_path / "run"), Checkpoint(tmp_path / "run")
+    select(mechanism="sips", checkpoint=saved)
+    saved.done()
+    other.open()
+    with pytest.raises(UsageError, match="another run uses it now"):
+        saved.open()
+    assert (tmp_path / "run").exists()
+    other.close()
 
 
 def test_a_folder_is_its_owners_until_the_release_is_safe(tmp_path: Path) -> None:
