@@ -29,6 +29,28 @@ def test_the_summary_names_what_auto_chose(run: Any, select: Any, data: Path) ->
     assert chosen not in select().err
 
 
+@pytest.mark.parametrize(
+    ("flags", "names"),
+    [
+        (("--item", "a", "--item", "b", "--hierarchy"), ("a", "a, b")),
+        (("--item", "words", "--ngrams", "2"), ("single words", "sequences of 2 words")),
+    ],
+)
+def test_the_summary_names_what_auto_chose_for_each_level(
+    flags: tuple[str, ...], names: tuple[str, str], run: Any, tmp_path: Path
+) -> None:
+    path, certificate = tmp_path / "levels.parquet", tmp_path / "certificate.json"
+    rows = [(user, "x", n, f"w{n}") for user in range(3000) for n in range(50)]
+    columns = zip(*rows, strict=True)
+    pq.write_table(pa.table([*map(pa.array, columns)], names=["u", "a", "b", "words"]), path)
+    budget = ("--epsilon", "10", "--delta", "1e-5", "--certificate", certificate)
+    said = run("select", path, "--user", "u", *flags, *budget).err
+    first, second = (level["mechanism"] for level in json.loads(certificate.read_text())["levels"])
+    assert f"auto chose {first} for {names[0]}, and {second} for {names[1]}.\n" in said
+    # Everybody has one a and 50 b: a chance below 1e-6 that noise hides this.
+    assert "--ngrams" in flags or (first, second) == ("matching", "cumulative")
+
+
 def test_quiet_says_nothing_on_stderr(select: Any) -> None:
     ran = select("--quiet")
     assert (ran.code, ran.err) == (0, "")

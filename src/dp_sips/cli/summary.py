@@ -1,7 +1,7 @@
 """What a release did, in plain words: nothing that the release itself does not show."""
 
 from dataclasses import asdict
-from typing import Final
+from typing import Any, Final
 
 from dp_sips.selection import Selection
 
@@ -39,9 +39,18 @@ def _choice(selection: Selection) -> list[str]:
     look = selection.plan.chosen_by
     if look is None:
         return []
-    return [
-        f"By its private look at the data, {look['name']} chose {selection.plan.mechanism.name}."
-    ]
+    levels = selection.certificate["levels"]
+    chosen = ", and ".join(map(_of_level, levels)) if levels else selection.plan.mechanism.name
+    return [f"By its private look at the data, {look['name']} chose {chosen}."]
+
+
+def _of_level(level: dict[str, Any]) -> str:
+    """Say what a level was selected by."""
+    if "columns" in level:
+        items = ", ".join(level["columns"])
+    else:
+        items = "single words" if level["words"] == 1 else f"sequences of {level['words']} words"
+    return f"{level['mechanism']} for {items}"
 
 
 def _guarantee(selection: Selection) -> str:
