@@ -118,7 +118,7 @@ class TestDryRun:
         assert ran.code == 0
         assert "user  user (int64)" in ran.out
         assert "item  item (string)" in ran.out
-        assert "nothing was spent" in ran.out
+        assert "Nothing was released or spent." in ran.out
         assert "for a 50 % chance" in ran.out
         assert list(tmp_path.iterdir()) == [data]
 
@@ -179,6 +179,8 @@ class TestConfig:
             ("[select]\nepsilon = 1", ("a table 'select'", "top level", "without [select]")),
             ("[[input]]\npath = 1", ("a table 'input'", "top level")),
             ('epsilon = "much"', ("epsilon",)),
+            ('config = "other.toml"', ("names 'config'", "for the command line alone")),
+            ("help = true", ("names 'help'", "for the command line alone")),
         ],
     )
     def test_mistakes_are_told(

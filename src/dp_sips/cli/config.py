@@ -17,6 +17,8 @@ from dp_sips.cli.parser import Parser, joined
 from dp_sips.errors import InputError, UsageError, did_you_mean
 
 FLAG: Final = "--config"
+_TYPED: Final = {"--help", FLAG}
+"""What has a meaning on the command line only."""
 _INPUT: Final = "input"
 _BUDGETS: Final = {"--epsilon", "--rho"}
 
@@ -91,8 +93,10 @@ def _as_words(name: str, value: Any, parser: Parser, file: str) -> list[str]:
     if name == _INPUT:
         return []
     flag = f"--{name}"
+    if flag in _TYPED:
+        raise UsageError(f"{file} names {name!r}, which is for the command line alone: remove it")
     if flag not in parser.flags:
-        known = [known[2:] for known in parser.flags if known not in {"--help", FLAG}]
+        known = [known[2:] for known in parser.flags if known not in _TYPED]
         raise UsageError(f"{file} names {name!r}: {did_you_mean(name, known)}")
     if _is_switch(parser.flags[flag]):
         if not isinstance(value, bool):

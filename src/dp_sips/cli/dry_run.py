@@ -50,4 +50,4 @@ def _named(kind: pa.DataType) -> str:
 
 def _outputs(args: argparse.Namespace) -> str:
     files = [path for path in (args.output, args.certificate, args.report) if path]
-    return f"Would write {', '.join(files) or 'to stdout'}. No rows were read, nothing was spent."
+    return f"Would write {', '.join(files) or 'to stdout'}. Nothing was released or spent."
