@@ -2,9 +2,10 @@
 
 python benchmarks/logs.py --repeats 5
 python benchmarks/logs.py --users 80000 --only "shuffled text" --only "CSV of text"
+python benchmarks/logs.py npm_deps.parquet   # Parquet with columns user and item, as it is
 
 Files are held against the faster of DuckDB's two forms, frames against the faster of Polars'. The
-README's table is made of the first command's, on a machine that does nothing else.
+README's table is made of the first and the last command's, on a machine that does nothing else.
 """
 
 import argparse
@@ -58,13 +59,14 @@ class Case:
             pq.write_table(table, path, compression="zstd", row_group_size=1 << 20)
         return str(path)
 
-    def calls(self, path: str) -> dict[str, Callable[[], Measured]]:
-        """Return the yardsticks, then `sips` and `auto`."""
-        yardsticks: tuple[Yardstick, ...] = POLARS if self.frame else DUCKDB
-        select = partial(ours_on_frame, kind=self.frame) if self.frame else ours
-        named = {call.__name__: partial(measure, call, path) for call in yardsticks}
-        mine = {name: partial(measure, select, path, name) for name in ("sips", "auto")}
-        return {**named, **mine}
+
+def calls(path: str, frame: str | None = None) -> dict[str, Callable[[], Measured]]:
+    """Return the yardsticks, then `sips` and `auto`, on a file or on a frame that is read of it."""
+    yardsticks: tuple[Yardstick, ...] = POLARS if frame else DUCKDB
+    select = partial(ours_on_frame, kind=frame) if frame else ours
+    named = {call.__name__: partial(measure, call, path) for call in yardsticks}
+    mine = {name: partial(measure, select, path, name) for name in ("sips", "auto")}
+    return {**named, **mine}
 
 
 def shuffled(rows: pa.Table) -> pa.Table:
@@ -106,6 +108,7 @@ CASES: Final = {
 def main() -> None:
     """Print a row for each kind of log."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("files", nargs="*", type=Path, help="files to measure in place of logs")
     parser.add_argument("--users", type=int, help="60 rows each, on average; default by kind")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--only", action="append", choices=CASES, help="a kind of log; default all")
@@ -116,8 +119,11 @@ def main() -> None:
     )
     print("| data | rows | faster yardstick | `sips` | CPU | memory | `auto` | CPU | memory |")
     print("|---|---|---|---|---|---|---|---|---|", flush=True)
-    for name in options.only or CASES:
-        print(_row(name, CASES[name], options.users, options.repeats), flush=True)
+    for path in options.files:
+        rows = pq.read_metadata(path).num_rows
+        print(_row(path.stem, rows, calls(str(path)), options.repeats), flush=True)
+    for name in options.only or ([] if options.files else CASES):
+        print(_log(name, CASES[name], options.users, options.repeats), flush=True)
 
 
 @lru_cache(1)
@@ -125,14 +131,17 @@ def _rows(users: int) -> pa.Table:
     return pa.concat_tables(part for _, parts in chunks(users, seed=0) for part in parts)
 
 
-def _row(name: str, case: Case, users: int | None, repeats: int) -> str:
+def _log(name: str, case: Case, users: int | None, repeats: int) -> str:
     rows = case.make(_rows(users or case.users))
     with tempfile.TemporaryDirectory() as folder:
-        results = contest(case.calls(case.write(rows, Path(folder))), repeats)
-    *yardsticks, sips, auto = results.values()
+        return _row(name, len(rows), calls(case.write(rows, Path(folder)), case.frame), repeats)
+
+
+def _row(name: str, rows: int, runs: dict[str, Callable[[], Measured]], repeats: int) -> str:
+    *yardsticks, sips, auto = contest(runs, repeats).values()
     fastest = min(run.seconds for run in yardsticks)
     shown = " | ".join(_ratios(run, yardsticks) for run in (sips, auto))
-    return f"| {name} | {len(rows):,} | {fastest:.2f} s | {shown} |"
+    return f"| {name} | {rows:,} | {fastest:.2f} s | {shown} |"
 
 
 def _ratios(run: Measured, yardsticks: list[Measured]) -> str:

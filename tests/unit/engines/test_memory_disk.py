@@ -113,6 +113,9 @@ class TestFolder:
             MemoryEngine(spill_folder="/proc")
         with pytest.raises(UsageError, match="spill_folder must be a folder"):
             MemoryEngine(spill_folder="a\0b")
+        nothing_like_it: Any = 5
+        with pytest.raises(UsageError, match=r"spill_folder must be a folder.*, got 5$"):
+            MemoryEngine(spill_folder=nothing_like_it)
         assert MemoryEngine(spill_folder=tmp_path).spill_folder == tmp_path
         assert not list(tmp_path.iterdir())
 

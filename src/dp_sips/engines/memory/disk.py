@@ -186,18 +186,19 @@ def spill_folder(given: str | os.PathLike[str] | None) -> Path:
         UsageError: The folder that was given cannot be written to.
     """
     if given is not None:
-        return _writable(Path(given))
+        return _writable(given)
     usual = Path(tempfile.gettempdir())
     return _ON_DISK if _kind_of(usual) in _IN_MEMORY and _ON_DISK.is_dir() else usual
 
 
-def _writable(folder: Path) -> Path:
+def _writable(given: str | os.PathLike[str]) -> Path:
     """Return a folder in which a file could be made: /proc grants root that right, and has none."""
     try:
+        folder = Path(given)
         Disk(folder).file().close()
-    except (OSError, ValueError) as error:  # ValueError: a path with a null character
+    except (OSError, TypeError, ValueError) as error:  # ValueError: a path with a null character
         raise UsageError(
-            f"spill_folder must be a folder that can be written to, got {folder}"
+            f"spill_folder must be a folder that can be written to, got {given}"
         ) from error
     return folder
 
