@@ -1,7 +1,7 @@
 """Types that the caller declares: their names, and how values are brought to them."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import pyarrow as pa
@@ -36,8 +36,12 @@ _WRITTEN: Final = {
     pa.date32(): "write dates as 2026-01-31, or ",
     **{pa.timestamp(unit): "write times as 2026-01-31 13:45:00, or " for unit in _UNITS},
 }
+_WIDEST: Final = "s"
+"""The unit of timestamps that every date fits."""
 _DECIMAL: Final = re.compile(r"(?:decimal|decimal128|numeric)\((\d+),\s*(\d+)\)")
 _LONGEST_DECIMAL: Final = 38
+
+Cast = Callable[[pa.Array, pa.DataType], pa.Array]
 
 
 def declared_types(types: Mapping[str, Any] | None) -> dict[str, pa.DataType]:
@@ -54,18 +58,33 @@ def as_declared(values: pa.Array, raw: pa.DataType, kind: pa.DataType, where: st
 
     Sensitive: the values; the message says that one does not fit, and not which.
     """
+    if not isinstance(raw, AnyKind):
+        return _fitted(_cast, values, kind, where)
+    if isinstance(values, pa.DictionaryArray):
+        values = values.dictionary_decode()
+    return converted(values, kind, lambda part: _fitted(_cast_each, part, kind, where))
+
+
+def _fitted(cast: Cast, values: pa.Array, kind: pa.DataType, where: str) -> pa.Array:
     try:
-        if isinstance(raw, AnyKind):
-            if isinstance(values, pa.DictionaryArray):
-                values = values.dictionary_decode()
-            return converted(values, kind, lambda part: _cast_each(part, kind))
-        return _cast(values, kind)
+        return cast(values, kind)
     except pa.ArrowException:
         # Without its cause, which shows the value.
         raise InputError(
-            f"{where} has a value that is not of the type {_named(kind)}: "
-            f"{_WRITTEN.get(kind, '')}declare another type"
+            f"{where} has a value that is not of the type {_named(kind)}: {_fix(values.type, kind)}"
         ) from None
+
+
+def _fix(found: pa.DataType, kind: pa.DataType) -> str:
+    """Say how to write text, or which unit holds times; any other value needs another type."""
+    if kinds.is_dictionary(found):
+        found = found.value_type
+    if is_text(found):
+        return f"{_WRITTEN.get(kind, '')}declare another type"
+    if not kinds.is_timestamp(kind) or not (kinds.is_timestamp(found) or kinds.is_date(found)):
+        return "declare another type"
+    unit = found.unit if kinds.is_timestamp(found) else _WIDEST
+    return f"declare a unit that fits, as {pa.timestamp(unit, kind.tz)}, or another type"
 
 
 def check_casts(schema: pa.Schema, types: Mapping[str, pa.DataType], label: str) -> None:

@@ -1,6 +1,7 @@
 """Which types may be users and items, and how they travel."""
 
 import datetime as dt
+import re
 import uuid
 from collections import Counter
 from decimal import Decimal
@@ -173,6 +174,32 @@ def test_long_lists_are_cut(read: Any) -> None:
 def test_other_types_are_refused(column: pa.Array, message: str, read: Any) -> None:
     with pytest.raises(InputError, match=f"column 'i' of the table has the type .*{message}"):
         read(pa.table({"u": [1], "i": column}))
+
+
+@pytest.mark.parametrize(
+    ("found", "value", "declared", "fix"),
+    [
+        (pa.timestamp("us"), NOON.replace(microsecond=5), "timestamp[s]", "timestamp[us]"),
+        (pa.timestamp("us"), NOON.replace(year=1500), "timestamp[ns]", "timestamp[us]"),
+        (pa.date32(), DAY.replace(year=1500), "timestamp[ns]", "timestamp[s]"),
+    ],
+    ids=str,
+)
+def test_times_that_a_declared_unit_does_not_hold(
+    found: pa.DataType, value: Any, declared: str, fix: str, read: Any
+) -> None:
+    """They are no text that could be written in another way."""
+    column = pa.array([value, None], found)
+    said = f"not of the type {declared}: declare a unit that fits, as {fix}, or another type"
+    for kind in (column, column.dictionary_encode(), column.to_pylist()):
+        columns = {"u": ["1", "2"], "i": kind}
+        data = columns if isinstance(kind, list) else pa.table(columns)
+        with pytest.raises(InputError, match=re.escape(said)):
+            read(data, types={"i": declared}, nulls="drop")
+        assert len(read(data, types={"i": fix}, nulls="drop")) == 1
+    text = {"u": ["1"], "i": ["31.1.2026"]}
+    with pytest.raises(InputError, match="write times as"):
+        read(text, types={"i": declared})
 
 
 def test_lists_are_for_one_item_column_only(read: Any) -> None:
