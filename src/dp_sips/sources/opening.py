@@ -20,6 +20,8 @@ from dp_sips.sources.texts import tokenized
 from dp_sips.sources.types import check_types
 from dp_sips.text import TextItems
 
+Opener = Callable[[Any, Columns], Feed]
+
 NULL_RULES = ("error", "drop", "group")
 _FOREIGN = {
     ("pyarrow", "Dataset"): "arrow_tables.open_dataset",
@@ -27,6 +29,10 @@ _FOREIGN = {
     ("pandas", "DataFrame"): "pandas_frames.open_pandas",
     ("pandas", "TextFileReader"): "pandas_frames.reject_reader",
     ("pandas", "JsonReader"): "pandas_frames.reject_reader",
+    ("pandas", "StataReader"): "pandas_frames.reject_reader",
+    ("pandas", "SAS7BDATReader"): "pandas_frames.reject_reader",
+    ("pandas", "XportReader"): "pandas_frames.reject_reader",
+    ("pandas", "TableIterator"): "pandas_frames.reject_reader",
     ("polars", "DataFrame"): "polars_frames.open_eager",
     ("polars", "LazyFrame"): "polars_frames.open_lazy",
     ("duckdb", "DuckDBPyRelation"): "duckdb_relations.open_relation",
@@ -62,6 +68,8 @@ def open_source(
     """
     if nulls not in NULL_RULES:
         raise UsageError(f"nulls must be one of {', '.join(NULL_RULES)}, got {nulls!r}")
+    if user is not None or item is not None:
+        _refuse_names_of_pairs(data)
     texts = isinstance(item, TextItems)
     columns = Columns.named(
         user,
@@ -96,28 +104,44 @@ def _open_paths(data: Any, columns: Columns) -> Feed | None:
     if isinstance(data, CsvFiles):
         return open_csv_files(data, columns)
     # Without column names a list of strings is a list of pairs gone wrong, not of paths.
-    if isinstance(data, (list, tuple)) and columns.given and _all_paths(data):
+    if columns.given and _are_paths(data):
         return open_files(data, columns)
     return None
 
 
-def _all_paths(data: Iterable[Any]) -> bool:
-    return all(isinstance(entry, (str, os.PathLike)) for entry in data)
+def _are_paths(data: Any) -> bool:
+    return isinstance(data, (list, tuple)) and all(
+        isinstance(entry, (str, os.PathLike)) for entry in data
+    )
+
+
+def _refuse_names_of_pairs(data: Any) -> None:
+    """Reject names of columns, of whatever kind, for users and items that have none."""
+    if not isinstance(data, Iterable) or isinstance(data, (str, bytes, bytearray, Mapping)):
+        return
+    if not _are_paths(data) and _table_opener(data) is None:
+        raise UsageError(
+            f"user= and item= name columns, and a {type(data).__name__} has none: leave them out "
+            "(with a mapping or pairs), or pass a table, a dict of columns or a path"
+        )
 
 
 def open_any_table(data: Any, columns: Columns) -> Feed | None:
     """Open a table of any library; return nothing for what is not one."""
+    opener = _table_opener(data)
+    return None if opener is None else opener(data, columns)
+
+
+def _table_opener(data: Any) -> Opener | None:
     if isinstance(data, (pa.Table, pa.RecordBatch)):
-        return open_table(data, columns)
+        return open_table
     opener = _foreign_opener(type(data))
-    if opener is not None:
-        return opener(data, columns)
-    if hasattr(data, "__arrow_c_stream__"):
-        return open_stream(data, columns)
-    return None
+    if opener is None and hasattr(data, "__arrow_c_stream__"):
+        return open_stream
+    return opener
 
 
-def _foreign_opener(kind: type) -> Callable[[Any, Columns], Feed] | None:
+def _foreign_opener(kind: type) -> Opener | None:
     """Find the opener by the names of the class and its bases.
 
     Not by `isinstance`, which needs the library: even pyarrow.dataset imports pandas.
@@ -126,9 +150,7 @@ def _foreign_opener(kind: type) -> Callable[[Any, Columns], Feed] | None:
         name = (_library(base), base.__name__)
         if name in _FOREIGN:
             module, function = _FOREIGN[name].split(".")
-            opener: Callable[[Any, Columns], Feed] = getattr(
-                import_module(f"dp_sips.sources.{module}"), function
-            )
+            opener: Opener = getattr(import_module(f"dp_sips.sources.{module}"), function)
             return opener
     return None
 
@@ -145,9 +167,4 @@ def _open_python(data: Any, columns: Columns) -> Feed:
         )
     if columns.given and isinstance(data, Mapping):
         return open_columns(data, columns)
-    if columns.given:
-        raise UsageError(
-            f"user= and item= name columns, and a {type(data).__name__} has none: leave them out "
-            "(with a mapping or pairs), or pass a table, a dict of columns or a path"
-        )
     return open_pairs(data, columns.types)

@@ -47,11 +47,12 @@ def open_pandas(frame: pd.DataFrame, columns: Columns) -> Feed:
 
 
 def reject_reader(reader: Any, columns: Columns) -> NoReturn:
-    """Ask for the path of a file that pandas would read in chunks."""
+    """Ask for the path of a file that pandas would read in chunks, or for all of it."""
     del columns
     raise UsageError(
         f"cannot read a {type(reader).__name__}, which pandas returns with chunksize=: pass the "
-        "path of the file itself, which is read in pieces, too"
+        "path of the file itself, which is read in pieces, too, or, if it is neither CSV nor JSON "
+        "lines, leave chunksize= out"
     )
 
 

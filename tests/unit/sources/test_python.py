@@ -210,10 +210,12 @@ def test_dicts_that_are_no_columns(data: Any, message: str) -> None:
     assert "ann" not in str(caught.value)
 
 
-@pytest.mark.parametrize("data", [iter(BASKETS.items()), [("ann", ["tea"])]])
-def test_column_names_are_for_tables(data: Any) -> None:
-    with pytest.raises(UsageError, match="user= and item= name columns"):
-        open_source(data, user="u", item="i")
+@pytest.mark.parametrize("data", [iter(BASKETS.items()), [("ann", ["tea"])], {("ann", "tea")}])
+@pytest.mark.parametrize(("user", "item"), [("u", "i"), (0, 1), ("0", "1"), (0, "i"), (None, 1)])
+def test_column_names_are_for_tables(data: Any, user: Any, item: Any) -> None:
+    """Whatever names they are: others would not do either."""
+    with pytest.raises(UsageError, match=r"user= and item= name columns, .* leave them out"):
+        open_source(data, user=user, item=item)
 
 
 def test_paths_need_column_names() -> None:

@@ -17,6 +17,9 @@ import pyarrow.csv as pacsv
 import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 import pytest
+from pandas.io.pytables import TableIterator
+from pandas.io.sas.sas7bdat import SAS7BDATReader
+from pandas.io.sas.sas_xport import XportReader
 from pandas.testing import assert_frame_equal
 
 from dp_sips.errors import InputError, UsageError
@@ -386,14 +389,23 @@ def test_files_that_pandas_would_read_in_chunks(tmp_path: Path) -> None:
     csv, lines = tmp_path / "a.csv", tmp_path / "a.jsonl"
     csv.write_text("u,i\n1,a\n")
     lines.write_text('{"u": 1, "i": "a"}\n')
+    stata = tmp_path / "a.dta"
+    pd.read_csv(csv).to_stata(stata, write_index=False)
     for names in ({"user": "u", "item": "i"}, {"user": None, "item": None}):
         with (
             pd.read_csv(csv, chunksize=1) as rows,
             pd.read_json(lines, lines=True, chunksize=1) as objects,
+            pd.read_stata(stata, chunksize=1) as labelled,
         ):
-            for reader in (rows, objects):
+            for reader in (rows, objects, labelled):
                 with pytest.raises(UsageError, match="chunksize=: pass the path of the file itse"):
                     open_source(reader, **names)
+
+
+@pytest.mark.parametrize("kind", [SAS7BDATReader, XportReader, TableIterator])
+def test_readers_of_other_formats(kind: type) -> None:
+    with pytest.raises(UsageError, match="neither CSV nor JSON lines, leave chunksize= out"):
+        open_source(object.__new__(kind), user="u", item="i")
 
 
 @pytest.mark.parametrize("data", [7, None, b"a.parquet", object()])
