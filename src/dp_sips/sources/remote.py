@@ -35,7 +35,8 @@ _BY_ARROW: Final = {
 _RETRY_LIMIT: Final = "retry_limit_seconds"
 _PATIENCE: Final = 30
 """For how many seconds Google's store is tried again, unless the address says; pauses between tries
-grow, and can double that."""
+grow, and can double that. A try that is connected and gets no answer lasts two minutes by itself:
+that limit is Google's library's own."""
 _UNKNOWN_OPTION: Final = re.compile(r"Unexpected query parameter in [\w ]+ URI: '([\w.-]+)'")
 _FAILED: Final = "there is no connection, no permission or no such store"
 _INSTALL: Final = "pip install 'dp-sips[remote]'"
