@@ -65,9 +65,9 @@ def as_declared(values: pa.Array, raw: pa.DataType, kind: pa.DataType, where: st
     return converted(values, kind, lambda part: _fitted(_cast_each, part, kind, where))
 
 
-def _fitted(cast: Cast, values: pa.Array, kind: pa.DataType, where: str) -> pa.Array:
+def _fitted(bring: Cast, values: pa.Array, kind: pa.DataType, where: str) -> pa.Array:
     try:
-        return cast(values, kind)
+        return bring(values, kind)
     except pa.ArrowException:
         # Without its cause, which shows the value.
         raise InputError(

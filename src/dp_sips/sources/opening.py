@@ -68,16 +68,11 @@ def open_source(
     """
     if nulls not in NULL_RULES:
         raise UsageError(f"nulls must be one of {', '.join(NULL_RULES)}, got {nulls!r}")
-    if user is not None or item is not None:
-        _refuse_names_of_pairs(data)
     texts = isinstance(item, TextItems)
-    columns = Columns.named(
-        user,
-        item.column if isinstance(item, TextItems) else item,
-        types,
-        texts=texts,
-        rename=_rename(data),
-    )
+    names = item.column if isinstance(item, TextItems) else item
+    if user is not None or names is not None:
+        _refuse_names_of_pairs(data)
+    columns = Columns.named(user, names, types, texts=texts, rename=_rename(data))
     feed = _open_paths(data, columns) or open_any_table(data, columns)
     if feed is None:
         feed = _open_python(data, columns)
