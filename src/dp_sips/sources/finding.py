@@ -102,15 +102,15 @@ def no_kind(label: str) -> str:
     """Say which suffixes there are."""
     return (
         f"{label} has no suffix that tells its kind; known: {' '.join(KINDS)}, and CSV, TSV and "
-        f"JSON lines with {' '.join(COMPRESSED)}; delimited text may have any suffix: say "
-        "delimiter=',' of dp_sips.CsvFiles (--delimiter ,)"
+        f"JSON lines with {' '.join(COMPRESSED)}; delimited text may have any suffix: name "
+        "its delimiter, as delimiter=',' of dp_sips.CsvFiles (--delimiter ','), or ';', or '\\t'"
     )
 
 
 def _in_folder(folder: Path) -> list[Path]:
     files = list(_data_files(folder))
     if not files:
-        raise InputError(f"no data files in the folder {folder}; known: {' '.join(KINDS)}")
+        raise InputError(f"no data files in the folder {folder}; known suffixes: {' '.join(KINDS)}")
     return files
 
 
@@ -135,7 +135,7 @@ def _matching(pattern: str) -> list[Path]:
         if folder.is_dir():
             files.extend(_data_files(folder))
     if not files:
-        raise InputError(f"no data file matches {pattern}; known: {' '.join(KINDS)}")
+        raise InputError(f"no data file matches {pattern}; known suffixes: {' '.join(KINDS)}")
     return files
 
 

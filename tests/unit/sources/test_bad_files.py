@@ -27,9 +27,9 @@ def test_missing_file_offers_the_nearest(tmp_path: Path, read: Any) -> None:
 
 
 def test_nothing_to_read(tmp_path: Path, read: Any) -> None:
-    with pytest.raises(InputError, match="no data files in the folder"):
+    with pytest.raises(InputError, match=r"no data files in the folder .*; known suffixes: "):
         read(tmp_path)
-    with pytest.raises(InputError, match=r"no data file matches .*\*\.csv"):
+    with pytest.raises(InputError, match=r"no data file matches .*\*\.csv; known suffixes: "):
         read(tmp_path / "*.csv")
     with pytest.raises(UsageError, match="list of paths is empty"):
         read([])
@@ -38,7 +38,7 @@ def test_nothing_to_read(tmp_path: Path, read: Any) -> None:
 @pytest.mark.parametrize("name", ["a.xlsx", "a", "a.gz", "a.parquet.gz", "parquet"])
 def test_unknown_suffix(name: str, tmp_path: Path, read: Any) -> None:
     (tmp_path / name).write_text("x")
-    with pytest.raises(InputError, match=r"no suffix .*\.parquet .*\.csv.* \(--delimiter ,\)"):
+    with pytest.raises(InputError, match=r"no suffix .*\.csv.* \(--delimiter ','\), or ';'"):
         read(tmp_path / name)
 
 
@@ -91,7 +91,19 @@ def test_truncated_files(
     write(TABLE, path)
     whole = path.read_bytes()
     path.write_bytes(whole[: int(len(whole) * share)])
-    with pytest.raises(InputError, match=name.replace(".", r"\.")):
+    said = "it ends too early,? or is .*: copy it again"
+    with pytest.raises(InputError, match=rf"{name} cannot be read: {said}"):
+        read(path)
+
+
+@pytest.mark.parametrize("name", ["a.csv.gz", "a.csv.bz2", "a.csv.zst", "a.jsonl.gz"])
+def test_truncated_packed_files(name: str, tmp_path: Path, read: Any) -> None:
+    path = tmp_path / name
+    row, head = ('{"u": 1, "i": 2}\n', "") if "json" in name else ("1,2\n", "u,i\n")
+    with pa.CompressedOutputStream(path, pa.Codec.detect(path).name) as stream:
+        stream.write((head + row * 1000).encode())
+    path.write_bytes(path.read_bytes()[:-5])
+    with pytest.raises(InputError, match=rf"{name} cannot be read: it ends too early or is dam"):
         read(path)
 
 
