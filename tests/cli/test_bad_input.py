@@ -115,7 +115,21 @@ def test_another_commands_flag(run: Any, words: str, message: str) -> None:
 
 def test_flags_that_are_not_alike_are_not_offered(select: Any) -> None:
     assert select("--quite").refused("unknown flag --quite: did you mean '--quiet'?\n")
-    assert "did you mean" not in select("--xyzzy").err
+    assert select("--xyzzy").refused("unknown flag --xyzzy: dp-sips select --help lists all\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ("-q", "'--quiet'?"),
+        ("-t int", "'--type' or '--threads'?"),
+        ("-t4", "'--type' or '--threads'?"),
+        ("--thr 4", "'--threads'?"),
+    ],
+)
+def test_flags_that_begin_alike_are_offered(select: Any, words: str, hint: str) -> None:
+    flag = words.split(maxsplit=1)[0]
+    assert select(*words.split()).refused(f"unknown flag {flag}: did you mean {hint}\n")
 
 
 @pytest.mark.parametrize(
@@ -216,7 +230,7 @@ def test_paths_that_lead_nowhere(run: Any, tmp_path: Path, place: str, words: An
         ("d.jsonl", b'{"u": 1, "i": ', ("d.jsonl", "cannot be read")),
         ("d.jsonl", b'{"u": 1, "i": "\xe9"}\n', ("'i'", "d.jsonl is not UTF-8 text")),
         ("d.csv.gz", gzip.compress(b"u,i\n" + b"1,a\n" * 999, mtime=0)[:-20], ("d.csv.gz",)),
-        ("d.data", b"u,i\n1,a\n", ("no suffix that tells its kind",)),
+        ("d.data", b"u,i\n1,a\n", ("no suffix that tells its kind", "--delimiter ',', or ';'")),
     ],
 )
 def test_bad_files(run: Any, tmp_path: Path, name: str, content: bytes, words: Any) -> None:

@@ -95,7 +95,8 @@ def test_the_gaussian_curve_is_not_that_of_coins(name: str) -> None:
     [
         ((), ("got nothing",)),
         (("--rho", "1"), ("to get δ", "to get ε", "to get ρ", "got --rho")),
-        (("--rho", "1", "--delta", "1e-5"), ("got --rho, --delta",)),
+        (("--rho", "1", "--delta", "1e-5"), ("-delta is missing", "as --threshold-delta 5e-06")),
+        (("--rho", "1", "--epsilon", "1"), ("got --rho, --epsilon",)),
         (("--rho", "0", "--delta", "1e-5", "--epsilon", "1"), ("rho must be positive",)),
         (("--epsilon", "1", "--delta", "2"), ("delta must be in (0, 1)", "got 2")),
         (

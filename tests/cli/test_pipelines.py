@@ -217,7 +217,7 @@ class TestConfig:
 
 class TestLogging:
     def test_steps_are_logged_and_nothing_else(self, run: Run, data: Path) -> None:
-        ran = run("select", data, *FLAGS, "--log-level", "info", "--quiet")
+        ran = run("select", data, *FLAGS, "--log-level", "INFO", "--quiet")
         assert "rounds: begin" in ran.err
         assert "300" not in ran.err
         assert "1200" not in ran.err

@@ -286,3 +286,13 @@ def test_an_empty_release_says_what_would_help(run: Any, data: Path) -> None:
 def test_a_small_release_says_where_to_look(select: Any) -> None:
     assert "dp-sips plan --levers" in select().err
     assert select("--quiet").err == ""
+
+
+def test_only_a_terminal_sees_rows_counted(
+    run: Any, select: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "a progress bar on a terminal counts" in " ".join(run("select", "--help").out.split())
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert "row" in select().err
+    assert select("--quiet").err == ""
+    assert "row" not in select("--quiet", "--log-level", "info").err

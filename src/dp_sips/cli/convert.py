@@ -83,6 +83,11 @@ def _question(given: dict[str, float]) -> tuple[str, str, Answer]:
                 f"if it is {own:g}-approximate ρ-zCDP, where ρ is at most"
             )
             return "rho", words, lambda by: _rho(epsilon, delta, own, by)
+    if given.keys() == {"rho", "delta"}:
+        raise UsageError(
+            "--threshold-delta is missing: give the part of --delta that is for the thresholds, as "
+            f"--threshold-delta {given['delta'] / 2:g}"
+        )
     shown = ", ".join("--" + name.replace("_", "-") for name in given) or "nothing"
     raise UsageError(
         "give --rho, --threshold-delta and --epsilon to get δ; --rho, --threshold-delta and "

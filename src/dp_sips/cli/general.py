@@ -27,7 +27,7 @@ def add_general(parser: Parser) -> None:
 
 def log_at(level: str) -> None:
     """Send the library's log records from this level on to stderr."""
-    if level not in LEVELS:
+    if level.lower() not in LEVELS:
         raise UsageError(f"unknown log level {level!r}: {did_you_mean(level, LEVELS)}")
     logging.basicConfig(format="%(asctime)s %(name)s %(message)s", force=True)
     logging.getLogger("dp_sips").setLevel(level.upper())

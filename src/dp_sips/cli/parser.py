@@ -150,11 +150,21 @@ def _unknown_flag(flag: str, parser: Parser) -> str:
     for known in (ours, ours.removesuffix("s")):
         if known in parser.flags:
             return f"unknown flag {flag}: here it is called {known}"
-    hint = did_you_mean(flag, parser.flags)
+    hint = _near(flag, parser)
     if owners := _owners(flag):
-        fix = hint if hint.startswith("did") else "leave it out"
+        fix = hint or "leave it out"
         return f"{flag} is a flag of {', '.join(owners)}, not of {parser.prog}: {fix}"
-    return f"unknown flag {flag}: {hint}"
+    return f"unknown flag {flag}: {hint or f'{parser.prog} --help lists all'}"
+
+
+def _near(flag: str, parser: Parser) -> str:
+    """Offer the flags that are spelled like this one, or else begin with it: of -e1, with --e."""
+    hint = did_you_mean(flag, parser.flags)
+    if hint.startswith("did"):
+        return hint
+    begin = flag if flag.startswith("--") else f"-{flag[:2]}"
+    begun = [repr(known) for known in parser.flags if known.startswith(begin)]
+    return f"did you mean {' or '.join(begun)}?" if begun else ""
 
 
 def _owners(flag: str) -> list[str]:

@@ -46,7 +46,8 @@ _EXAMPLES = """\
 Items go to stdout as CSV, or to a file. Its suffix tells the format: .parquet, .arrow
 (.feather, .ipc), .csv, .jsonl (.ndjson) or .txt; the last three also with .gz. In these
 three, binary items are written as hexadecimal digits. An item is released or not; no
-count of users or rows is shown anywhere.
+count of users or rows is in the output or the log; a progress bar on a terminal counts
+rows; --quiet leaves it out.
 
 examples:
   dp-sips select reviews.parquet --user user_id --item word --epsilon 1 --delta 1e-6
