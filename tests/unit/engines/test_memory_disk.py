@@ -104,7 +104,9 @@ class TestFolder:
         assert disks._kind_of(Path("/nowhere/at/all")) == disks._kind_of(Path("/"))
 
     def test_it_must_be_there(self, tmp_path: Path) -> None:
-        with pytest.raises(UsageError, match="spill_folder must be a folder"):
+        with pytest.raises(
+            UsageError, match=r"spill_folder must be .*, which does not exist: make"
+        ):
             MemoryEngine(spill_folder=tmp_path / "nowhere")
 
     def test_it_is_tried(self, tmp_path: Path) -> None:

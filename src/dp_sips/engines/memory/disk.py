@@ -197,8 +197,10 @@ def _writable(given: str | os.PathLike[str]) -> Path:
         folder = Path(given)
         Disk(folder).file().close()
     except (OSError, TypeError, ValueError) as error:  # ValueError: a path with a null character
+        missing = isinstance(error, FileNotFoundError) and not Path(given).exists()
+        fix = ", which does not exist: make it first" if missing else ""
         raise UsageError(
-            f"spill_folder must be a folder that can be written to, got {given}"
+            f"spill_folder must be a folder that can be written to, got {given}{fix}"
         ) from error
     return folder
 
