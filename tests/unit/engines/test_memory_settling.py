@@ -1,6 +1,8 @@
 """The compiled loops of matching against plain Python, on their own arrays."""
 
 import heapq
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +15,7 @@ from dp_sips.engines.memory import matching, settling
 from dp_sips.engines.memory.matching import (
     CONTESTED,
     Items,
+    Lists,
     Seating,
     Sets,
     Votes,
@@ -30,9 +33,17 @@ sets_of_users = st.lists(
 )
 
 
+POOL = ThreadPoolExecutor(3)
 KEY = Key.for_tests(1)
 LOYAL, NOT_LOYAL = 7, 2**64 - 1
 """Users' words."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_users_at_a_time() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(matching, "_USERS", 2)
+        yield
 
 
 def laid_out(lists: list[list[int]], words: list[int] | None = None) -> Sets:
@@ -59,7 +70,7 @@ def votes_of(lists: list[list[int]], words: list[int] | None, seating: Seating) 
     desks, made = listed(
         laid_out(lists, words), items, contested, seating, lambda work: work(everyone)
     )
-    votes = Votes(seating, desks, *seated(made, by_order, seating, len(desks)))
+    votes = Votes(seating, desks, *seated(made, by_order, seating, len(desks), POOL))
     before = np.full(ITEMS, 99, dtype=np.uint64)
     return (votes.write(before) >> np.uint64(30)).tolist()  # type: ignore[no-any-return]
 
@@ -183,6 +194,35 @@ def test_loyal_users_are_taken_some_at_a_time(pairs: int, monkeypatch: pytest.Mo
             first = settling.NOWHERE
             assert len(mine) == 1 or made.lengths[user] == 0
         assert made.loyal_to[user] == first
+
+
+def test_threads_that_ask_for_the_same_seats(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tens of thousands of users, most of whom lose their seats to others."""
+    monkeypatch.setattr(matching, "_USERS", 1000)
+    random = np.random.default_rng(3)
+    users, items = 60_000, 20
+    sizes = random.integers(1, 6, users).astype(np.uint32)
+    lists = Lists(
+        listed=random.integers(0, items, int(sizes.sum()), dtype=np.uint32),
+        begins=(np.cumsum(sizes) - sizes).astype(np.uint64),
+        lengths=sizes,
+        sizes=sizes,
+        lasts=np.where(random.random(users) < 0.3, np.uint32(7), np.uint32(settling.NOWHERE)),
+        tied=np.zeros(users, dtype=np.uint8),
+        loyal_to=np.full(users, settling.NOWHERE, dtype=np.uint32),
+    )
+
+    def turns(asking: Any) -> Any:
+        return np.random.default_rng(4).permutation(len(asking)).astype(np.uint32)
+
+    def outcome(pool: ThreadPoolExecutor) -> tuple[list[int], int]:
+        weights, at_last = seated(lists, turns, Seating(900, 90, 2, 6), items, pool)
+        return weights.tolist(), len(at_last)
+
+    with ThreadPoolExecutor(1) as alone:
+        expected = outcome(alone)
+    for _ in range(60):
+        assert outcome(POOL) == expected
 
 
 def test_nobody_asks() -> None:

@@ -5,7 +5,9 @@ ends at the first of them. The others are contested.
 """
 
 from collections.abc import Callable
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -23,11 +25,13 @@ from dp_sips.privacy.weights import UNIT
 CONTESTED: Final = np.uint64(1)
 """The last bit of an item's word: it may have to turn users away."""
 _GONE: Final = np.uint64(2)
-_NO_BAR: Final = np.iinfo(np.uint64).max
 _LAST_RANK: Final = np.iinfo(np.uint64).max
 _LONG: Final = np.iinfo(np.uint16).max
 _PAIRS: Final = 1 << 20
 """Pairs of loyal users to look at together."""
+
+_USERS: Final = 1 << 14
+"""Users who come in one after the other, in one of several threads."""
 
 ForShares = Callable[[Callable[[tuple[int, int]], None]], None]
 """Calls a function for shares of the users, first and stop, side by side."""
@@ -255,35 +259,36 @@ def _places_of_firsts(
 
 
 def seated(
-    lists: Lists, turns: Callable[[NDArray[Any]], Numbers], seating: Seating, desks: int
+    lists: Lists,
+    turns: Callable[[NDArray[Any]], Numbers],
+    seating: Seating,
+    desks: int,
+    pool: Executor,
 ) -> tuple[Weights, Numbers]:
     """Return the weights of contested items, and the items of users who are seated at their last.
 
-    `turns` orders some of the users, given by their numbers.
+    `turns` orders some of the users, given by their numbers; they come in side by side.
     """
     asking = np.flatnonzero(lists.asking())
     users = asking[turns(asking)].astype(np.uint32)
     del asking
-    counts = np.zeros(2 * desks, dtype=np.uint32)
-    schedule = _schedule(lists.sizes[users])
-    at_last = settling.settle(
-        lists.listed,
-        lists.begins,
-        lists.lengths,
-        lists.sizes,
-        lists.lasts,
-        lists.loyal_to,
-        users,
-        schedule,
-        seating.seats,
-        seating.spare,
-        seating.laps,
-        np.empty(desks * (seating.seats + seating.spare), dtype=np.uint64),
-        np.full(2 * desks, _NO_BAR, dtype=np.uint64),
-        counts,
+    schedule, at_last = _schedule(lists.sizes[users]), [lists.at_once()]
+    hall = settling.Hall(
+        lists.listed, len(users), desks, seating.seats, seating.spare, seating.laps
     )
-    weights = (counts[:desks] + counts[desks:]).astype(np.uint64) * np.uint64(UNIT)
-    return weights, np.concatenate((schedule[:at_last], lists.at_once()))
+    known = lists.begins, lists.lengths, lists.sizes, lists.lasts, lists.loyal_to, users
+
+    def let_in(first: int, stop: int) -> None:
+        found = hall.let_in(schedule, first, stop)
+        at_last.append(schedule[first : first + found])  # appending is safe from any thread
+
+    firsts = range(0, len(users), _USERS if settling.SIDE_BY_SIDE else len(users) or 1)
+    stops = [*firsts[1:], len(users)]
+    list(pool.map(partial(hall.invite, *known), firsts, stops))
+    list(pool.map(let_in, firsts, stops))
+    weights = np.empty(desks, dtype=np.uint64)
+    hall.seated(weights)
+    return weights * np.uint64(UNIT), np.concatenate(at_last)
 
 
 def _schedule(sizes: Numbers) -> Numbers:

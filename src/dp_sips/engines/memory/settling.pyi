@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 GONE: Final[int]
 NOWHERE: Final[int]
+SIDE_BY_SIDE: Final[bool]
 
 def arrange(
     items: NDArray[uint32],
@@ -22,19 +23,21 @@ def arrange(
     tied: NDArray[uint8],
 ) -> None: ...
 def count(items: NDArray[uint32], weights: NDArray[uint64], unit: int) -> None: ...
-def settle(
-    listed: NDArray[uint32],
-    begins: NDArray[uint64],
-    lengths: NDArray[uint32],
-    sizes: NDArray[uint32],
-    lasts: NDArray[uint32],
-    loyal_to: NDArray[uint32],
-    users: NDArray[uint32],
-    schedule: NDArray[uint32],
-    seats: int,
-    spare: int,
-    laps: int,
-    keys: NDArray[uint64],
-    bars: NDArray[uint64],
-    seated: NDArray[uint32],
-) -> int: ...
+
+class Hall:
+    def __init__(
+        self, listed: NDArray[uint32], people: int, items: int, seats: int, spare: int, laps: int
+    ) -> None: ...
+    def invite(
+        self,
+        begins: NDArray[uint64],
+        lengths: NDArray[uint32],
+        sizes: NDArray[uint32],
+        lasts: NDArray[uint32],
+        loyal_to: NDArray[uint32],
+        users: NDArray[uint32],
+        first: int,
+        stop: int,
+    ) -> None: ...
+    def let_in(self, schedule: NDArray[uint32], first: int, stop: int) -> int: ...
+    def seated(self, counts: NDArray[uint64]) -> None: ...

@@ -12,6 +12,29 @@ from libc.string cimport memcpy, memset
 
 from dp_sips.engines.memory.mixing cimport DP_PREFETCH
 
+cdef extern from *:
+    """
+    #if defined(__unix__) || defined(__APPLE__)
+    #include <sched.h>
+    #define DP_THREADS 1
+    #define DP_LOCK(lock) while (__atomic_test_and_set((lock), __ATOMIC_ACQUIRE)) sched_yield()
+    #define DP_UNLOCK(lock) __atomic_clear((lock), __ATOMIC_RELEASE)
+    #define DP_GLANCE(address) __atomic_load_n((address), __ATOMIC_RELAXED)
+    #define DP_SHOW(address, value) __atomic_store_n((address), (value), __ATOMIC_RELAXED)
+    #else
+    #define DP_THREADS 0
+    #define DP_LOCK(lock) ((void)0)
+    #define DP_UNLOCK(lock) ((void)0)
+    #define DP_GLANCE(address) (*(address))
+    #define DP_SHOW(address, value) (*(address) = (value))
+    #endif
+    """
+    bint DP_THREADS
+    void DP_LOCK(uint8_t *lock) noexcept nogil
+    void DP_UNLOCK(uint8_t *lock) noexcept nogil
+    uint64_t DP_GLANCE(const uint64_t *address) noexcept nogil
+    void DP_SHOW(uint64_t *address, uint64_t value) noexcept nogil
+
 cdef enum:
     AHEAD = 16  # items whose words are fetched ahead of their turn
     NEXT = 8  # users, and contested items, that are fetched ahead of theirs
@@ -24,6 +47,9 @@ GONE = 0xFFFFFFFFFFFFFFFF
 
 NOWHERE = 0xFFFFFFFF
 """The last item of a list that has none."""
+
+SIDE_BY_SIDE = bool(DP_THREADS)
+"""Whether several threads may let users into a `Hall`: this compiler has locks."""
 
 cdef uint64_t NO_WORD = 0xFFFFFFFFFFFFFFFF
 cdef uint32_t NO_ITEM = 0xFFFFFFFF
@@ -182,116 +208,147 @@ cdef struct Person:
     uint8_t offers
 
 
-cdef struct Hall:
-    uint64_t *keys
-    uint64_t *bars
-    uint32_t *seated
-    uint64_t desks
-    uint32_t seats
-    uint32_t spare
-    uint32_t laps
-    uint32_t rounds
+cdef struct Desk:
+    uint64_t bar  # the worst key, where all seats are taken; no key is above it
+    uint32_t seated
+    uint8_t lock
 
 
-cdef inline bint ask(
-    Person *one, uint32_t turn, const uint32_t *listed, Hall *hall, uint64_t *desk, uint64_t *key
-) noexcept nogil:
-    """Make the next requests of one user, until a desk takes it; return whether one does."""
-    cdef const uint32_t *items = listed + one.begin
-    cdef bint at_spare
-    cdef uint32_t place = one.place
-    cdef uint64_t head, first
-    while one.offers:
-        at_spare = hall.spare and one.offers == 1
-        desk[0] = one.loyal_to + at_spare * hall.desks
-        head = (<uint64_t>hall.rounds << LAP_SHIFT) | turn
-        key[0] = head | (<uint64_t>(one.size + 1) << LEFT_SHIFT)
-        one.offers -= 1
-        if key[0] < hall.bars[desk[0]]:
-            return True
-    while one.lap < hall.rounds:
-        head = (<uint64_t>(hall.rounds - one.lap) << LAP_SHIFT) | turn
-        first = hall.desks if one.lap == hall.laps else 0
-        while place < one.length:
-            desk[0] = first + items[place]
-            key[0] = head | (<uint64_t>(one.size - place) << LEFT_SHIFT)
-            place += 1
-            if key[0] < hall.bars[desk[0]]:
-                one.place = place
-                return True
-        if one.last != NO_ITEM:
-            return False
-        place = 0
-        one.lap += 1
-    return False
+cdef class Hall:
+    """Seats users side by side: what comes of it does not depend on who asks when.
 
-
-cdef inline bint seat(Hall *hall, uint64_t desk, uint64_t key, uint32_t *turn) noexcept nogil:
-    """Give a seat to a key; return whether somebody has to stand for it, and set whose turn it is."""
-    cdef bint is_spare = desk >= hall.desks
-    cdef uint32_t size = hall.spare if is_spare else hall.seats
-    cdef uint64_t before = hall.desks * hall.seats if is_spare else 0
-    cdef uint64_t *heap = hall.keys + before + (desk - is_spare * hall.desks) * size
-    cdef bint full = hall.seated[desk] == size
-    if full:
-        turn[0] = <uint32_t>heap[0]
-        heap[0] = key
-        sift(heap, 0, size)
-    else:
-        heap[hall.seated[desk]] = key
-        hall.seated[desk] += 1
-        if hall.seated[desk] < size:
-            return False
-        make_heap(heap, size)
-    hall.bars[desk] = heap[0]
-    return full
-
-
-def settle(
-    const uint32_t[::1] listed, const uint64_t[::1] begins, const uint32_t[::1] lengths,
-    const uint32_t[::1] sizes, const uint32_t[::1] lasts, const uint32_t[::1] loyal_to,
-    const uint32_t[::1] users, uint32_t[::1] schedule, uint32_t seats, uint32_t spare, uint32_t laps,
-    uint64_t[::1] keys, uint64_t[::1] bars, uint32_t[::1] seated,
-):
-    """Seat the users, whose turns are their places in `users`; they come in as `schedule` says.
-
-    Desks 0 … n − 1 are the items' seats, n … 2n − 1 their spare seats: `keys` has room for all of
-    them, `bars` are the worst keys of desks that are full, and `seated` counts. Loyal users first
-    ask for a seat and a spare seat at one item. Returns how many users get to their last item; those
-    items are written to the front of `schedule`.
+    Desks 0 … n − 1 are the items' seats, n … 2n − 1 their spare seats. A desk is one thread's at a
+    time, and so is a user who stands: nobody else knows of them until they are seated. Bars only
+    fall, so that a key that is not below the bar seen last is not below the bar.
     """
-    cdef Py_ssize_t i, at_last = 0, count = users.shape[0]
-    cdef uint32_t turn, user
-    cdef uint64_t key, desk
-    cdef Hall hall
+
     cdef Person *people
-    if not count:
-        return 0
-    hall.keys, hall.bars, hall.seated = &keys[0], &bars[0], &seated[0]
-    hall.desks, hall.seats, hall.spare = seated.shape[0] // 2, seats, spare
-    hall.laps, hall.rounds = laps, laps + (spare > 0)
-    people = <Person *>malloc(count * sizeof(Person))
-    if people == NULL:
-        raise MemoryError
-    with nogil:
-        for i in range(count):
-            user = users[i]
-            people[i].begin, people[i].size = begins[user], sizes[user]
-            people[i].length, people[i].last = lengths[user], lasts[user]
-            people[i].place = people[i].lap = 0
-            people[i].loyal_to = loyal_to[user]
-            people[i].offers = 0 if loyal_to[user] == NO_ITEM else 1 + (spare > 0)
-        for i in range(count):
-            if i + 2 * NEXT < count:
-                DP_PREFETCH(&people[schedule[i + 2 * NEXT]])
-                DP_PREFETCH(&listed[people[schedule[i + NEXT]].begin])
-            turn = schedule[i]
-            while ask(&people[turn], turn, &listed[0], &hall, &desk, &key):
-                if not seat(&hall, desk, key, &turn):
-                    break
-            else:
-                if people[turn].last != NO_ITEM:
-                    schedule[at_last] = people[turn].last  # at most one for each who came in
-                    at_last += 1
-    free(people)
-    return at_last
+    cdef Desk *desks
+    cdef uint64_t *keys
+    cdef uint64_t items
+    cdef uint32_t seats, spare, laps, rounds
+    cdef const uint32_t[::1] listed
+
+    def __cinit__(
+        self, const uint32_t[::1] listed, uint64_t people, uint64_t items, uint32_t seats,
+        uint32_t spare, uint32_t laps,
+    ):
+        cdef uint64_t n
+        self.listed, self.items = listed, items
+        self.seats, self.spare, self.laps, self.rounds = seats, spare, laps, laps + (spare > 0)
+        self.people = <Person *>malloc(max(people, <uint64_t>1) * sizeof(Person))
+        self.desks = <Desk *>malloc(max(2 * items, <uint64_t>1) * sizeof(Desk))
+        self.keys = <uint64_t *>malloc(max(items * (seats + spare), <uint64_t>1) * sizeof(uint64_t))
+        if self.people == NULL or self.desks == NULL or self.keys == NULL:
+            raise MemoryError
+        for n in range(2 * items):
+            self.desks[n].bar, self.desks[n].seated, self.desks[n].lock = NO_WORD, 0, 0
+
+    def __dealloc__(self):
+        free(self.people)
+        free(self.desks)
+        free(self.keys)
+
+    def invite(
+        self, const uint64_t[::1] begins, const uint32_t[::1] lengths, const uint32_t[::1] sizes,
+        const uint32_t[::1] lasts, const uint32_t[::1] loyal_to, const uint32_t[::1] users,
+        Py_ssize_t first, Py_ssize_t stop,
+    ):
+        """Note the lists of users[first : stop], whose turns are these places.
+
+        Loyal users first ask for a seat and a spare seat at one item.
+        """
+        cdef Py_ssize_t i
+        cdef uint32_t user
+        cdef Person *one
+        with nogil:
+            for i in range(first, stop):
+                user, one = users[i], &self.people[i]
+                one.begin, one.size, one.length = begins[user], sizes[user], lengths[user]
+                one.last, one.loyal_to = lasts[user], loyal_to[user]
+                one.place = one.lap = 0
+                one.offers = 0 if loyal_to[user] == NO_ITEM else 1 + (self.spare > 0)
+
+    def let_in(self, uint32_t[::1] schedule, Py_ssize_t first, Py_ssize_t stop):
+        """Seat the users whose turns are schedule[first : stop], and those who stand for them.
+
+        Returns how many users get to their last item; those items are written over these turns.
+        """
+        cdef Py_ssize_t i, at_last = first
+        cdef uint32_t turn
+        cdef uint64_t key, desk
+        with nogil:
+            for i in range(first, stop):
+                if i + 2 * NEXT < stop:
+                    DP_PREFETCH(&self.people[schedule[i + 2 * NEXT]])
+                    DP_PREFETCH(&self.listed[self.people[schedule[i + NEXT]].begin])
+                turn = schedule[i]
+                while self.asks(turn, &desk, &key):
+                    if not self.seat(desk, key, &turn):
+                        break
+                else:
+                    if self.people[turn].last != NO_ITEM:
+                        schedule[at_last] = self.people[turn].last  # one at most for each turn
+                        at_last += 1
+        return at_last - first
+
+    def seated(self, uint64_t[::1] counts):
+        """Write how many users are seated at each item."""
+        cdef uint64_t n
+        for n in range(self.items):
+            counts[n] = self.desks[n].seated + self.desks[self.items + n].seated
+
+    cdef inline bint asks(self, uint32_t turn, uint64_t *desk, uint64_t *key) noexcept nogil:
+        """Make the next requests of one user, until a desk may take it; return whether one does."""
+        cdef Person *one = &self.people[turn]
+        cdef const uint32_t *items = &self.listed[0] + one.begin
+        cdef bint at_spare
+        cdef uint32_t place = one.place
+        cdef uint64_t head, first
+        while one.offers:
+            at_spare = self.spare and one.offers == 1
+            desk[0] = one.loyal_to + at_spare * self.items
+            head = (<uint64_t>self.rounds << LAP_SHIFT) | turn
+            key[0] = head | (<uint64_t>(one.size + 1) << LEFT_SHIFT)
+            one.offers -= 1
+            if key[0] < DP_GLANCE(&self.desks[desk[0]].bar):
+                return True
+        while one.lap < self.rounds:
+            head = (<uint64_t>(self.rounds - one.lap) << LAP_SHIFT) | turn
+            first = self.items if one.lap == self.laps else 0
+            while place < one.length:
+                desk[0] = first + items[place]
+                key[0] = head | (<uint64_t>(one.size - place) << LEFT_SHIFT)
+                place += 1
+                if key[0] < DP_GLANCE(&self.desks[desk[0]].bar):
+                    one.place = place
+                    return True
+            if one.last != NO_ITEM:
+                return False
+            place = 0
+            one.lap += 1
+        return False
+
+    cdef inline bint seat(self, uint64_t number, uint64_t key, uint32_t *turn) noexcept nogil:
+        """Give a seat to a key; return whether somebody stands then, and set whose turn it is."""
+        cdef bint is_spare = number >= self.items
+        cdef uint32_t size = self.spare if is_spare else self.seats
+        cdef uint64_t before = self.items * self.seats if is_spare else 0
+        cdef uint64_t *heap = self.keys + before + (number - is_spare * self.items) * size
+        cdef Desk *desk = &self.desks[number]
+        cdef bint stands
+        DP_LOCK(&desk.lock)
+        stands = desk.seated == size
+        if not stands:
+            heap[desk.seated] = key
+            desk.seated += 1
+            if desk.seated == size:
+                make_heap(heap, size)
+                DP_SHOW(&desk.bar, heap[0])
+        elif key < heap[0]:
+            turn[0] = <uint32_t>heap[0]
+            heap[0] = key
+            sift(heap, 0, size)
+            DP_SHOW(&desk.bar, heap[0])
+        DP_UNLOCK(&desk.lock)
+        return stands

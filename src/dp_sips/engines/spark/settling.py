@@ -6,7 +6,9 @@ workers are told which. Only lists of contested items travel to the driver, four
 users whose first item is not contested are counted where they are.
 """
 
+import os
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -191,7 +193,8 @@ class Collected:
         def turns_of(users: NDArray[Any]) -> NDArray[np.uint32]:
             return turns(self.users[users])
 
-        weights, at_last = seated(self.lists, turns_of, seating, len(contested))
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            weights, at_last = seated(self.lists, turns_of, seating, len(contested), pool)
         blocks = np.concatenate((contested, self.lasts[at_last]))
         votes = np.append(weights, np.full(len(at_last), UNIT, dtype=np.uint64))
         held = np.flatnonzero(votes)
