@@ -204,6 +204,40 @@ def test_csv_files_with_other_headers_are_refused(spark: Any, tmp_path: Any) -> 
         select_partitions(files, engine="spark", **NAMES, **TEST)
 
 
+@pytest.mark.parametrize("row", ["SECRET", "SECRET,1,2"])
+def test_csv_with_a_broken_row_is_named(row: str, spark: Any, tmp_path: Any) -> None:
+    del spark
+    folder = tmp_path / "day=SECRET" / "a b"
+    folder.mkdir(parents=True)
+    (folder / "a.csv").write_text("u,i\n" + "1,a\n" * 50 + f"{row}\n")
+    (folder / "b.csv").write_text("u,i\n1,a\n")
+    said = (
+        r"/day=[^/]*/a b/a\.csv cannot be read: a row has more or fewer fields than the first: put"
+    )
+    with pytest.raises(InputError, match=said) as caught:
+        select_partitions(str(tmp_path), engine="spark", **NAMES, **TEST)
+    assert "SECRET" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("address", "fix"),
+    [
+        (
+            "s3://box/*.parquet",
+            r"s3://: add hadoop-aws \(spark\.jars\.packages\) and write s3a://, or",
+        ),
+        ("S3A://box/a.csv", r"s3a://: add hadoop-aws \(spark\.jars\.packages\), or"),
+        ("https://box/a.csv", "https://: copy the files first, or"),
+        ("nothing://box/a.csv", r"nothing://: add one \(spark\.jars\.packages\), or"),
+    ],
+)
+def test_spark_without_a_connector(address: str, fix: str, spark: Any) -> None:
+    del spark
+    said = f"cannot be read: this Spark has no connector for {fix} leave out engine='spark'$"
+    with pytest.raises(InputError, match=said):
+        select_partitions(address, engine="spark", **NAMES, **TEST)
+
+
 @pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
 def test_broken_files_are_named(name: str, spark: Any, tmp_path: Any) -> None:
     del spark

@@ -1,6 +1,7 @@
 """The input as a Spark table: how Spark reads files, and how workers read a table's partitions."""
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from dp_sips.engines.encoding import plain_type
 from dp_sips.engines.spark.session import JAVA_ERRORS, condition, find_session
 from dp_sips.engines.spark.wire import payloads_of, to_ipc
 from dp_sips.errors import InputError, UsageError
-from dp_sips.sources.addresses import is_remote, shown_address
+from dp_sips.sources.addresses import WEB, is_remote, shown_address, split_address
 from dp_sips.sources.base import Feed, Keep, Part, Source, Unpack
 from dp_sips.sources.csv_files import CsvFiles, Dialect
 from dp_sips.sources.finding import find_any_files, find_files, kind_of
@@ -30,6 +31,19 @@ _CHARSETS: Final = {
     "iso8859-1": "ISO-8859-1",
     "utf-16": "UTF-16",
     "utf-32": "UTF-32",
+}
+
+_NO_CONNECTOR: Final = re.compile(
+    r"UnsupportedFileSystemException|UNSUPPORTED_FILE_SYSTEM|"
+    r"ClassNotFoundException: Class org\.apache\.hadoop\.fs\."
+)
+_CONNECTORS: Final = {
+    "s3": "add hadoop-aws (spark.jars.packages) and write s3a://",
+    "s3n": "add hadoop-aws (spark.jars.packages) and write s3a://",
+    "s3a": "add hadoop-aws (spark.jars.packages)",
+    "abfs": "add hadoop-azure (spark.jars.packages)",
+    "abfss": "add hadoop-azure (spark.jars.packages)",
+    **dict.fromkeys(WEB, "copy the files first"),
 }
 
 
@@ -69,7 +83,16 @@ def _as_spark_files(
     try:
         return SparkFiles(read(), label, lines)
     except JAVA_ERRORS as error:
-        raise InputError(f"{label} cannot be read: {condition(error)}") from None
+        raise InputError(f"{label} cannot be read: {_why(error, paths[0])}") from None
+
+
+def _why(error: Exception, address: str) -> str:
+    """Name what happened, or what this Spark lacks to read such addresses."""
+    if not is_remote(address) or not _NO_CONNECTOR.search(str(error)):
+        return condition(error)
+    scheme, *_ = split_address(address)
+    fix = _CONNECTORS.get(scheme, "add one (spark.jars.packages)")
+    return f"this Spark has no connector for {scheme}://: {fix}, or leave out engine='spark'"
 
 
 def _find_paths(

@@ -19,6 +19,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from dp_sips.errors import DpSipsError, InputError, UsageError
+from dp_sips.sources.addresses import is_remote, local_path, shown_address
+from dp_sips.sources.path_columns import without_values
 
 JAVA_ERRORS: Final = (PySparkException, Py4JError)
 """PySpark translates some of Java's errors and passes others on."""
@@ -39,6 +41,10 @@ _NO_MODULE: Final = re.compile(r"ModuleNotFoundError: No module named '(\w+)'")
 _STACK_FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 _RAISED = re.compile(r"^(\w+(?:\.\w+)*(?:Error|Exception))\b", re.MULTILINE)
 _HEADERS: Final = "CSV header does not conform to the schema"
+_MALFORMED: Final = "[MALFORMED_CSV_RECORD]"
+_READING: Final = re.compile(
+    r"\[FAILED_READ_FILE\S*\] Encountered error while reading file (\S+)\. "
+)
 
 
 def find_session(master: str | None) -> SparkSession:
@@ -206,11 +212,26 @@ def _translate(error: Exception) -> Exception:
         return InputError(
             "the CSV files have different headers: Spark needs the same columns in the same order"
         )
+    if _MALFORMED in text:
+        return InputError(
+            f"{_file_in(text)} cannot be read: a row has more or fewer fields than the first: "
+            "put quotes around fields that contain the delimiter; if that is another, name it, as "
+            "delimiter=';' of dp_sips.CsvFiles (--delimiter ';')"
+        )
     if frames := _STACK_FRAME.findall(text):
         file, line, function = frames[-1]
         kind = (_RAISED.findall(text) or ["an error"])[-1]
         return _failed_function(f"{kind} in {function}, line {line} of {file}", Path(file))
     return DpSipsError(f"Spark failed: {condition(error)}")
+
+
+def _file_in(text: str) -> str:
+    """Return the file that Spark was reading, as messages show it."""
+    found = _READING.search(text)
+    if found is None:
+        return "a CSV file"
+    address = found[1]
+    return shown_address(address) if is_remote(address) else without_values(local_path(address))
 
 
 def _failed_function(place: str, file: Path) -> Exception:
