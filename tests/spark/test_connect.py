@@ -27,6 +27,10 @@ for mechanism in ("sips", "auto"):
         assert type(found.items).__module__ == "pyspark.sql.connect.dataframe", type(found.items)
         print(mechanism, json.dumps(found.items.toArrow()["city"].to_pylist()))
 spark.stop()
+try:
+    dp_sips.select_partitions(frame, **options)
+except dp_sips.InputError as error:
+    print("stopped", json.dumps([str(error)]))
 """
 CITIES = [f"a city whose name goes on and on: {n}" if n % 2 else f"city {n}" for n in range(40)]
 ROWS = [(user, city) for user in range(400) for n, city in enumerate(CITIES) if user % (n + 1) == 0]
@@ -59,3 +63,8 @@ def test_same_release_as_in_memory(mechanism: str, released: dict[str, list[list
     here = select_partitions(table, mechanism=mechanism, **OPTIONS).items["city"].to_pylist()
     assert 1 < len(here) < len(CITIES)
     assert released[mechanism] == [here, here]  # by the cluster, and by the driver
+
+
+def test_a_stopped_session_is_told(released: dict[str, list[list[str]]]) -> None:
+    [[said]] = released["stopped"]
+    assert "its Spark session has been stopped; make a new session, and the frame again" in said

@@ -1,4 +1,4 @@
-"""No Java, wrong Java, no cluster at the address, no PySpark: said, and what to do."""
+"""No Java, wrong Java, no cluster, a stopped session, no PySpark: said, and what to do."""
 
 import os
 import subprocess
@@ -16,6 +16,23 @@ try:
     dp_sips.select_partitions({1: ["a"]}, engine=engine, epsilon=1, delta=1e-6)
 except dp_sips.UsageError as error:
     print(error)
+"""
+
+STOPPED = """
+from pyspark.sql import SparkSession
+import dp_sips
+def start():
+    return SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+spark = start()
+frame = spark.sql("SELECT 1 AS u, 'a' AS i")
+spark.stop()
+options = {"user": "u", "item": "i", "epsilon": 1, "delta": 1e-6}
+for prepare, engine in ((bool, "auto"), (bool, "memory"), (start, "auto")):
+    prepare()
+    try:
+        dp_sips.select_partitions(frame, engine=engine, **options)
+    except dp_sips.InputError as error:
+        print(error)
 """
 
 
@@ -54,6 +71,15 @@ def test_no_cluster_at_the_address() -> None:
     assert (
         told == "no Spark cluster answers at spark://127.0.0.1:1: start one, or check the address\n"
     )
+
+
+def test_a_stopped_session() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", STOPPED],
+        capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": _source()},
+    )  # fmt: skip
+    told = "the Spark data frame cannot be read: its Spark session has been stopped; make a new "
+    assert done.stdout == f"{told}session, and the frame again\n" * 3
 
 
 @pytest.mark.parametrize("address", [Path.__str__, Path.as_uri])

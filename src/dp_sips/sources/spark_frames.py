@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, LongType, StructField, StructType
 
 from dp_sips.errors import InputError
@@ -18,6 +18,10 @@ from dp_sips.sources.spark_paths import path_values
 from dp_sips.sources.types import typed_table
 
 _LABEL = "the Spark data frame"
+_STOPPED = (
+    f"{_LABEL} cannot be read: its Spark session has been stopped; make a new session, and the "
+    "frame again"
+)
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,8 @@ def open_frame(data: Any, columns: Columns) -> Feed:
     """Take the needed columns of a frame; a pandas-on-Spark frame is one, too."""
     # A frame of Spark Connect has any attribute that one asks for: each may be a column.
     frame = data if isinstance(data, DataFrame) else data.to_spark()
+    if _is_stopped(frame.sparkSession):
+        raise InputError(_STOPPED)
     needed = _needed(frame, columns, _LABEL)
     fields = [_item_field(field) for field in needed.schema.fields[1:]]
 
@@ -46,6 +52,13 @@ def open_frame(data: Any, columns: Columns) -> Feed:
         return frame.sparkSession.createDataFrame(items, own)
 
     return _feed(needed, _LABEL, restore)
+
+
+def _is_stopped(session: Any) -> bool:
+    """Whether a session has been stopped; only one of Spark Connect says so itself."""
+    if isinstance(session, SparkSession):
+        return session.sparkContext._jsc is None  # noqa: SLF001
+    return bool(session.is_stopped)
 
 
 def open_files(files: SparkFiles, columns: Columns) -> Feed:
