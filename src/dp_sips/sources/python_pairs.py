@@ -109,14 +109,17 @@ def _chunks(pairs: Iterable[Any]) -> Iterator[tuple[list[Any], list[Any]]]:
 
 def _unpacked(pair: Any) -> tuple[Any, Iterable[Any]]:
     if not isinstance(pair, (tuple, list)) or len(pair) != len(_NAMES):
-        raise InputError(f"{_SHAPE}; got an element of type {type(pair).__name__}{_paths(pair)}")
+        raise InputError(f"{_SHAPE}; got an element of type {type(pair).__name__}{_hint(pair)}")
     user, items = pair
     one = isinstance(items, (str, bytes)) or not isinstance(items, Iterable)
     return user, (items,) if one else items
 
 
-def _paths(pair: Any) -> str:
-    return " (paths need user= and item=)" if isinstance(pair, str) else ""
+def _hint(element: Any) -> str:
+    if isinstance(element, str):
+        return " (paths need user= and item=)"
+    rows = " (of rows that are mappings, make a data frame, and name user= and item=)"
+    return rows if isinstance(element, Mapping) else ""
 
 
 def _as_list(items: pa.Table) -> list[Any]:

@@ -221,3 +221,9 @@ def test_column_names_are_for_tables(data: Any, user: Any, item: Any) -> None:
 def test_paths_need_column_names() -> None:
     with pytest.raises(InputError, match="paths need user= and item="):
         list(plain(["a.parquet", "b.parquet"]).batches())
+
+
+def test_rows_that_are_dicts_need_a_data_frame() -> None:
+    with pytest.raises(InputError, match=r"make a data frame, and name user= and i") as caught:
+        list(plain([{"SECRET": "SECRET", "i": "SECRET"}]).batches())
+    assert "SECRET" not in str(caught.value)
