@@ -183,8 +183,8 @@ class Checkpoint(Saved):
             others.append("seed")
         if others:
             raise UsageError(
-                f"{self} is of a run with another {others[0]}: ask for the same as then, or name "
-                "another folder"
+                f"{self} is of a run that differs in its {others[0]}: ask for the same as then, or "
+                "name another folder"
             )
         return found
 

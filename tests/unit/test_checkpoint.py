@@ -139,7 +139,7 @@ def test_another_plan_is_refused(
     options: dict[str, Any] = {"mechanism": "sips", "checkpoint": tmp_path / "run"}
     killed_before(2, monkeypatch, **options)
     monkeypatch.setattr(MemoryEngine, "load", None)  # it is refused before any data is read
-    with pytest.raises(UsageError, match=f"is of a run with another {named}"):
+    with pytest.raises(UsageError, match=f"is of a run that differs in its {named}"):
         select(**options | other)
 
 

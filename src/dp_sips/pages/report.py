@@ -145,12 +145,15 @@ def _who(facts: Facts) -> str:
 
 
 def _how(facts: Facts, plan: Plan | None) -> str:
-    parts = []
+    parts, levels = [], facts.certificate["levels"]
     if facts.look is not None:
+        chosen = facts.mechanism
+        if levels is not None:
+            chosen = ", then ".join(str(level["mechanism"]) for level in levels)
         parts.append(
             paragraph(
                 f"A private look at the data, which spent {number(facts.look['epsilon'])} of ε, "
-                f"chose the mechanism: {facts.mechanism}."
+                f"chose the mechanism: {chosen}."
             )
         )
     elif facts.rounds:

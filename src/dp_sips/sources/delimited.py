@@ -211,12 +211,12 @@ def _check_delimiter(
 ) -> None:
     """Reject a header without any of the names that seems to have another delimiter."""
     wanted = {columns.user, *columns.items}
-    if dialect.delimiter is not None or wanted & {*header} or wanted <= {*file.in_path}:
+    if wanted & {*header} or wanted <= {*file.in_path}:
         return
     if other := _other_delimiter(file, text, wanted, dialect):
         raise InputError(
-            f"the columns of {file} seem to be separated by {other!r}: .csv files have commas, "
-            f".tsv files have tabs; say delimiter={other!r} of dp_sips.CsvFiles "
+            f"the columns of {file} seem to be separated by {other!r}, not by "
+            f"{dialect.separator(file.path)!r}: say delimiter={other!r} of dp_sips.CsvFiles "
             f"(--delimiter {other!r})"
         )
 
@@ -262,7 +262,8 @@ def _plainly(file: DataFile, dialect: Dialect, header: Sequence[str] = ()) -> It
         yield
     except UnicodeError:
         raise InputError(
-            f"{file} has text that is not {dialect.encoding}: {_NAME_IT}, or convert it first"
+            f"{file} has text that is not {dialect.encoding}: {_NAME_IT}, leave it out for UTF-8, "
+            "or convert the file first"
         ) from None
     except pa.ArrowInvalid as error:
         raise InputError(_said(file, dialect, header, str(error))) from None

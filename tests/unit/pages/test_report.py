@@ -255,3 +255,12 @@ def test_levels_are_told_and_not_computed_again() -> None:
     text = read(page_of(selection)).text
     assert "selected level by level" in text
     assert "computed other rounds" not in text
+
+
+def test_every_level_has_a_look_of_its_own() -> None:
+    rows = pa.table({"u": range(900), "country": ["FR"] * 900, "city": ["Lyon"] * 900})
+    selection = dp_sips.select_partitions(
+        rows, user="u", item=["country", "city"], hierarchy=True, epsilon=1, delta=1e-6
+    )
+    first, second = (level["mechanism"] for level in selection.certificate["levels"])
+    assert f"chose the mechanism: {first}, then {second}." in read(page_of(selection)).text

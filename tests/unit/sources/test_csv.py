@@ -217,10 +217,26 @@ def test_a_header_shows_another_delimiter_whatever_the_rows_have(
 ) -> None:
     text = f"{header.format(mark)}\n1{mark}a,b\tc,d\n".encode()
     path = write(tmp_path / name, gzip.compress(text) if name.endswith("gz") else text)
-    said = re.escape(f"seem to be separated by {mark!r}: .csv files have commas")
+    usual = "\t" if name.endswith("tsv") else ","
+    said = re.escape(f"seem to be separated by {mark!r}, not by {usual!r}: say delimiter={mark!r}")
     with pytest.raises(InputError, match=said) as caught:
         read(path)
     assert f"(--delimiter {mark!r})" in str(caught.value)
+
+
+def test_a_named_delimiter_may_be_the_wrong_one(tmp_path: Path, read: Any) -> None:
+    path = write(tmp_path / "a.txt", "u\ti\n1\tx\n")
+    with pytest.raises(InputError, match=re.escape(r"by '\t', not by ',': say delimiter='\t'")):
+        read(CsvFiles(path, delimiter=","))
+    assert read(CsvFiles(path, delimiter="\t")) == Counter([("1", "x")])
+
+
+def test_text_in_utf8_is_not_in_the_encoding_that_was_named(tmp_path: Path, read: Any) -> None:
+    path = write(tmp_path / "a.csv", "u,i\n1,x\n2,\n")
+    with pytest.raises(
+        InputError, match=r"not utf-16: name its encoding.*, leave it out for UTF-8"
+    ):
+        read(CsvFiles(path, encoding="utf-16"))
 
 
 def test_names_may_contain_another_delimiter(tmp_path: Path, read: Any) -> None:
@@ -306,5 +322,5 @@ def test_a_row_that_never_ends(tmp_path: Path, read: Any, monkeypatch: pytest.Mo
 def test_truncated_gzip(tmp_path: Path, read: Any) -> None:
     text = b"u,i\n" + b"".join(b"%d,%d\n" % (i, i * i) for i in range(1000))
     path = write(tmp_path / "a.csv.gz", gzip.compress(text)[:-100])
-    with pytest.raises(InputError, match=r"a\.csv\.gz cannot be read: it is damaged"):
+    with pytest.raises(InputError, match=r"a\.csv\.gz cannot be read: it ends too early"):
         read(path)
