@@ -162,7 +162,7 @@ def test_messages_name_flags(
 def test_advice_about_csv_names_flags(run: Any, tmp_path: Path) -> None:
     rows = tmp_path / "rows.csv"
     rows.write_text("u;i\n1;tea\n")
-    assert run("select", rows, *ENOUGH).refused("have tabs; say --delimiter ';'\n")
+    assert run("select", rows, *ENOUGH).refused("by ';', not by ',': say --delimiter ';'\n")
     rows.write_text("1,tea\n")
     assert run("select", rows, *ENOUGH).refused("if it has none, say --no-header\n")
     rows.write_text("u,i\n1,tea,jam\n")
@@ -176,7 +176,7 @@ def test_the_header_shows_another_delimiter(
 ) -> None:
     rows = tmp_path / "rows.csv"
     rows.write_text(f"t{mark}u{mark}i\n1{mark}2{mark}tea,jam\n")
-    assert run("select", rows, *ENOUGH, *flags).refused(f"have tabs; say --delimiter {mark!r}\n")
+    assert run("select", rows, *ENOUGH, *flags).refused(f": say --delimiter {mark!r}\n")
 
 
 def test_a_dry_run_finds_what_is_wrong_with_the_first_rows(run: Any, tmp_path: Path) -> None:

@@ -3,12 +3,12 @@
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 import duckdb
 import pyarrow as pa
 
-from dp_sips.errors import InputError
+from dp_sips.errors import InputError, UsageError
 from dp_sips.sources.base import Feed, Part
 from dp_sips.sources.batches import ROWS
 from dp_sips.sources.columns import Columns
@@ -33,6 +33,15 @@ def open_relation(relation: Any, columns: Columns) -> Feed:
     _on_same_connection(relation, schema.empty_table().drop_columns(names[0]))  # or say so now
     part = Part(_LABEL, lambda: _read(needed))
     return Feed(_LABEL, schema, (part,), lambda items: _on_same_connection(relation, items))
+
+
+def reject_connection(connection: Any, columns: Columns) -> NoReturn:
+    """Ask for one of its tables."""
+    del connection, columns
+    raise UsageError(
+        "a DuckDB connection has many tables: pass one, as connection.table('visits') or "
+        "connection.sql('SELECT …')"
+    )
 
 
 def read_relation(relation: Any) -> pa.Table:

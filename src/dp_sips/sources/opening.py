@@ -36,6 +36,7 @@ _FOREIGN = {
     ("polars", "DataFrame"): "polars_frames.open_eager",
     ("polars", "LazyFrame"): "polars_frames.open_lazy",
     ("duckdb", "DuckDBPyRelation"): "duckdb_relations.open_relation",
+    ("duckdb", "DuckDBPyConnection"): "duckdb_relations.reject_connection",
     ("pyspark", "DataFrame"): "spark_frames.open_frame",
     ("dp_sips", "SparkFiles"): "spark_frames.open_files",
 }

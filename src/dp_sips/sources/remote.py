@@ -117,7 +117,7 @@ def _some(place: _Place, pattern: tuple[str, ...], otherwise: str) -> list[DataF
         if kind_of(PurePosixPath(path)) and _matches(path.removeprefix(base).split("/"), pattern)
     ]
     if not files:
-        raise InputError(f"{otherwise}; known: {' '.join(KINDS)}")
+        raise InputError(f"{otherwise}; known suffixes: {' '.join(KINDS)}")
     return files
 
 

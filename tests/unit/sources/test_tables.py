@@ -408,6 +408,11 @@ def test_readers_of_other_formats(kind: type) -> None:
         open_source(object.__new__(kind), user="u", item="i")
 
 
+def test_a_connection_is_no_table() -> None:
+    with pytest.raises(UsageError, match="a DuckDB connection has many tables"):
+        open_source(duckdb.connect(), user="u", item="i")
+
+
 @pytest.mark.parametrize("data", [7, None, b"a.parquet", object()])
 def test_data_of_no_known_kind(data: Any) -> None:
     with pytest.raises(UsageError, match=f"cannot read data of type {type(data).__name__}"):

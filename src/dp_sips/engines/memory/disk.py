@@ -262,7 +262,8 @@ def clear_about_disks(folder: Path) -> Iterator[None]:
             ) from error
         if error.errno in _TOO_MANY:
             raise DiskFullError(
-                "too many files beyond memory: nothing was released. Allow more memory "
-                "(memory_limit), or more open files (ulimit -n)"
+                "the data is more than memory holds, and takes more files than may be open: "
+                "nothing was released. Allow more open files (ulimit -n), or more memory "
+                "(memory_limit)"
             ) from error
         raise
