@@ -132,7 +132,7 @@ class Checkpoint(Saved):
 
     @staticmethod
     def _reason(error: OSError) -> str:
-        if isinstance(error, BlockingIOError):
+        if isinstance(error, BlockingIOError | FileNotFoundError):  # it has just removed the folder
             return "another run uses it now"
         if isinstance(error, FileExistsError | NotADirectoryError):
             return "it is a file or a link, and must be a folder"

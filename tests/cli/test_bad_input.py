@@ -116,6 +116,7 @@ def test_another_commands_flag(run: Any, words: str, message: str) -> None:
 def test_flags_that_are_not_alike_are_not_offered(select: Any) -> None:
     assert select("--quite").refused("unknown flag --quite: did you mean '--quiet'?\n")
     assert select("--xyzzy").refused("unknown flag --xyzzy: dp-sips select --help lists all\n")
+    assert select("--=5").refused("--help lists all\n")
 
 
 @pytest.mark.parametrize(

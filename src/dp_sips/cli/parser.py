@@ -163,7 +163,8 @@ def _near(flag: str, parser: Parser) -> str:
     if hint.startswith("did"):
         return hint
     begin = flag if flag.startswith("--") else f"-{flag[:2]}"
-    begun = [repr(known) for known in parser.flags if known.startswith(begin)]
+    known = parser.flags if begin.strip("-") else ()
+    begun = [repr(name) for name in known if name.startswith(begin)]
     return f"did you mean {' or '.join(begun)}?" if begun else ""
 
 

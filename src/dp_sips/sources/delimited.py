@@ -226,7 +226,7 @@ def _other_delimiter(
 ) -> str | None:
     """Return the delimiter with which the first row has one of the names, if there is one."""
     for mark in _DELIMITERS.replace(dialect.separator(file.path), ""):
-        with suppress(InputError, pa.ArrowInvalid):  # a row that it does not take apart
+        with suppress(InputError, pa.ArrowInvalid, UnicodeError):  # no row, or another one
             if wanted & {*_header(file, text, replace(dialect, delimiter=mark))}:
                 return mark
     return None

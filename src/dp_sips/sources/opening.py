@@ -113,7 +113,8 @@ def _are_paths(data: Any) -> bool:
 
 def _refuse_names_of_pairs(data: Any) -> None:
     """Reject names of columns, of whatever kind, for users and items that have none."""
-    if not isinstance(data, Iterable) or isinstance(data, (str, bytes, bytearray, Mapping)):
+    others = str, os.PathLike, bytes, bytearray, Mapping
+    if not isinstance(data, Iterable) or isinstance(data, others):
         return
     if not _are_paths(data) and _table_opener(data) is None:
         raise UsageError(

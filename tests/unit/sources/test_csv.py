@@ -6,6 +6,7 @@ import gzip
 import re
 import traceback
 from collections import Counter
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -229,6 +230,24 @@ def test_a_named_delimiter_may_be_the_wrong_one(tmp_path: Path, read: Any) -> No
     with pytest.raises(InputError, match=re.escape(r"by '\t', not by ',': say delimiter='\t'")):
         read(CsvFiles(path, delimiter=","))
     assert read(CsvFiles(path, delimiter="\t")) == Counter([("1", "x")])
+
+
+def test_paths_of_other_libraries_may_have_parts(tmp_path: Path) -> None:
+    class Parts:
+        def __fspath__(self) -> str:
+            return str(write(tmp_path / "a.csv", "u,i\n1,x\n"))
+
+        def __iter__(self) -> Iterator[str]:
+            return iter(("a", "csv"))
+
+    assert open_source(Parts(), user="u", item="i").rows() is None
+
+
+def test_another_delimiter_is_sought_in_text_of_another_encoding(tmp_path: Path, read: Any) -> None:
+    """With it, the first row has no end, and takes in what is not UTF-8."""
+    path = write(tmp_path / "a.csv", b'x;"y,z\n1,2\n3,"M\xfcller"\n')
+    with pytest.raises(InputError, match="no column 'u' or 'i' in the first row"):
+        read(path)
 
 
 def test_text_in_utf8_is_not_in_the_encoding_that_was_named(tmp_path: Path, read: Any) -> None:

@@ -238,7 +238,7 @@ cdef class Hall:
         self.seats, self.spare, self.laps, self.rounds = seats, spare, laps, laps + (spare > 0)
         self.people = <Person *>malloc(max(people, <uint64_t>1) * sizeof(Person))
         self.desks = <Desk *>malloc(max(2 * items, <uint64_t>1) * sizeof(Desk))
-        self.keys = <uint64_t *>malloc(max(items * (seats + spare), <uint64_t>1) * sizeof(uint64_t))
+        self.keys = <uint64_t *>malloc(max(items * (<uint64_t>seats + spare), <uint64_t>1) * sizeof(uint64_t))
         if self.people == NULL or self.desks == NULL or self.keys == NULL:
             raise MemoryError
         for n in range(2 * items):
