@@ -209,7 +209,7 @@ cdef struct Person:
 
 
 cdef struct Desk:
-    uint64_t bar  # the worst key, where all seats are taken; no key is above it
+    uint64_t bar  # the worst key once all seats are taken; before, it is above all keys
     uint32_t seated
     uint8_t lock
 
@@ -233,12 +233,12 @@ cdef class Hall:
         self, const uint32_t[::1] listed, uint64_t people, uint64_t items, uint32_t seats,
         uint32_t spare, uint32_t laps,
     ):
-        cdef uint64_t n
+        cdef uint64_t n, keys = items * (<uint64_t>seats + spare)
         self.listed, self.items = listed, items
         self.seats, self.spare, self.laps, self.rounds = seats, spare, laps, laps + (spare > 0)
         self.people = <Person *>malloc(max(people, <uint64_t>1) * sizeof(Person))
         self.desks = <Desk *>malloc(max(2 * items, <uint64_t>1) * sizeof(Desk))
-        self.keys = <uint64_t *>malloc(max(items * (<uint64_t>seats + spare), <uint64_t>1) * sizeof(uint64_t))
+        self.keys = <uint64_t *>malloc(max(keys, <uint64_t>1) * sizeof(uint64_t))
         if self.people == NULL or self.desks == NULL or self.keys == NULL:
             raise MemoryError
         for n in range(2 * items):
