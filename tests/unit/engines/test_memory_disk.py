@@ -1,6 +1,7 @@
 """Arrays in files without names, and when the engine leaves memory for them."""
 
 import os
+import re
 import resource
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -37,6 +38,18 @@ def small_files(most: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
+def flags_of(array: Any) -> list[str]:
+    """Return what the system knows of the memory of an array."""
+    regions = Path("/proc/self/smaps").read_text().split("\n")
+    inside = False
+    for line in regions:
+        if found := re.match("([0-9a-f]+)-([0-9a-f]+) ", line):
+            inside = int(found[1], 16) <= array.ctypes.data < int(found[2], 16)
+        if inside and line.startswith("VmFlags:"):
+            return line.split()[1:]
+    raise LookupError("no such memory")
+
+
 class TestDisk:
     @pytest.mark.parametrize("shape", [0, 5, (0, 2), (3000, 2)])
     def test_arrays_are_zeros_that_can_be_written(self, tmp_path: Path, shape: Any) -> None:
@@ -61,6 +74,17 @@ class TestDisk:
         array[:] = np.arange(100_000)
         disk.forget(array[10:90_000])
         assert (array == np.arange(100_000)).all()
+
+    def test_the_system_does_not_read_ahead_of_what_is_visited_anywhere(
+        self, tmp_path: Path
+    ) -> None:
+        disk = Disk(tmp_path)
+        array = disk.zeros(1 << 20, np.uint8)
+        array[5] = 7
+        assert "rr" not in flags_of(array)
+        disk.visit_anywhere(array)
+        assert "rr" in flags_of(array)  # MADV_RANDOM
+        assert array[5] == 7
 
     @pytest.mark.parametrize("arrays", [InMemory(), Disk(Path())])
     def test_memory_is_never_forgotten(self, arrays: Any) -> None:

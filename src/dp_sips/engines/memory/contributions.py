@@ -261,6 +261,7 @@ class MemoryContributions(Contributions):
         seating = matching.Seating(seats, spare, laps, most)
         if self._votes is None or self._votes.seating != seating:
             desks, lists = self._lists(seating)
+            self._arrays.visit_anywhere(lists.listed)
             votes = matching.seated(lists, self._turns_of, seating, len(desks), self._pool)
             self._votes = matching.Votes(seating, desks, *votes)
         return self._votes.write(self._histograms.first)

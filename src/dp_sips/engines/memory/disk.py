@@ -47,6 +47,10 @@ class Arrays(Protocol):
     def forget(self, array: NDArray[Any]) -> None:
         """Let the array's contents leave memory if that is short; what is in no file is lost."""
 
+    def visit_anywhere(self, array: NDArray[Any]) -> None:
+        """Say that the array is read in no order: what is beside a value is not needed soon."""
+        del array
+
     def in_memory(self, number: int, size: int, limit: int) -> list[NDArray[np.uint64]]:
         """Return up to this many arrays of words that are all over the place at the same time."""
         del limit
@@ -109,6 +113,11 @@ class Disk(Arrays):
         """Let the pages of this array leave memory; they are in its file, or lost."""
         if sys.platform == "linux":
             _advise(array, mmap.MADV_DONTNEED)
+
+    def visit_anywhere(self, array: NDArray[Any]) -> None:
+        """Have the system read single pages: it may read megabytes ahead, and forget others."""
+        if sys.platform == "linux":
+            _advise(array, mmap.MADV_RANDOM)
 
     def drop(self, array: NDArray[Any]) -> None:
         """Give an array's space on disk back, where the system can; its contents are lost."""
