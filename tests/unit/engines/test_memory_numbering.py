@@ -121,20 +121,24 @@ class TestTable:
 
     @SETTINGS
     @given(
-        known=st.lists(st.integers(0, 9), min_size=1, max_size=40),
+        shards=st.sampled_from([1, 2, 3, 16]),
+        known=st.lists(st.integers(0, 9), max_size=40),
         values=st.lists(st.sampled_from([0, 1, 2, 20, 39, 40, 41, 2**32, 2**64 - 1]), max_size=90),
     )
-    def test_small_values_are_looked_up_and_the_others_listed(
-        self, known: list[int], values: list[int]
+    def test_small_values_are_looked_up_and_the_others_shared_out(
+        self, shards: int, known: list[int], values: list[int]
     ) -> None:
-        numbers, rows = (np.full(len(values) + 1, 77, dtype=np.uint32) for _ in range(2))
-        others = np.empty((len(values) + 1, 1), dtype=np.uint64)
+        numbers, counts = np.full(len(values) + 1, 77, np.uint32), np.zeros(shards, np.uint32)
+        rows = np.empty((shards, len(values) + 1), dtype=np.uint32)
         words = np.array(values, dtype=np.uint64).reshape(-1, 1)
-        count = tables.look_up(words, np.array(known, dtype=np.uint32), numbers, others, rows)
+        tables.share_out(words, np.array(known, dtype=np.uint32), 5, numbers, rows, counts)
         found = [known[value] if value < len(known) else 0 for value in values]
-        assert rows[:count].tolist() == [row for row, number in enumerate(found) if not number]
-        assert others[:count, 0].tolist() == [values[row] for row in rows[:count]]
+        lists = [own[:count].tolist() for own, count in zip(rows, counts, strict=True)]
+        assert all(own == sorted(own) for own in lists)
+        assert sorted(sum(lists, [])) == [row for row, number in enumerate(found) if not number]
         assert all(numbers[row] == number - 1 for row, number in enumerate(found) if number)
+        for value in set(values):
+            assert sum(value in [values[row] for row in own] for own in lists) <= 1
 
     def test_there_is_room_for_the_rows_of_all_threads(self) -> None:
         with ThreadPoolExecutor(1) as pool:

@@ -11,7 +11,7 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memmove, memset
 
-from dp_sips.engines.memory.mixing cimport DP_PREFETCH, DP_SCALE, SPREAD, mix
+from dp_sips.engines.memory.mixing cimport DP_PREFETCH, DP_SCALE, SPREAD, copy_distinct, mix
 
 cdef enum:
     AHEAD = 16  # rows whose memory is fetched ahead of their turn
@@ -90,9 +90,9 @@ def drop_repeats(
     items are looked up in a table of their own, which is small enough for the cache.
     """
     cdef Py_ssize_t user
-    cdef uint64_t i = begin, at = begin, start, end, size, place, longest = 0
-    cdef uint32_t item, bits
-    cdef uint32_t *seen  # one more than an item's place among those that are left
+    cdef uint64_t i = begin, at = begin, start, size, longest = 0
+    cdef uint32_t bits
+    cdef uint32_t *seen
     cdef bint counted = counts.shape[0] > 0
     for user in range(first, stop):
         start = ends[user - 1] if user > first else begin
@@ -105,29 +105,42 @@ def drop_repeats(
         raise MemoryError
     with nogil:
         for user in range(first, stop):
-            end = ends[user]
-            start = at
-            size, bits = 4, 2
-            while size < 2 * (end - i):
-                size, bits = size * 2, bits + 1
-            memset(seen, 0, size * sizeof(uint32_t))
-            while i < end:
-                item = items[i]
-                place = item * SPREAD >> (64 - bits)
-                while seen[place] and items[start + seen[place] - 1] != item:
-                    place = (place + 1) & (size - 1)
-                if seen[place] == 0:
-                    items[at] = item
-                    if counted:
-                        counts[at] = counts[i]
-                    at += 1
-                    seen[place] = <uint32_t>(at - start)
-                elif counted:
-                    place = start + seen[place] - 1
-                    counts[place] = min(<uint64_t>counts[place] + counts[i], <uint64_t>0xFFFFFFFF)
-                i += 1
-            ends[user] = at
+            size, bits = ends[user] - i, 2
+            while <uint64_t>1 << bits < 2 * size:
+                bits += 1
+            memset(seen, 0, sizeof(uint32_t) << bits)
+            if counted:
+                ends[user] = add_repeats(&items[0], &counts[0], i, i + size, at, seen, bits)
+            else:
+                ends[user] = copy_distinct(&items[0], i, i + size, &items[0], at, seen, bits)
+            i, at = i + size, ends[user]
     free(seen)
+    return at
+
+
+cdef inline uint64_t add_repeats(
+    uint32_t *items, uint32_t *counts, uint64_t i, uint64_t end, uint64_t at, uint32_t *seen,
+    uint32_t bits,
+) noexcept nogil:
+    """Move one user's distinct items to `at`, with the sums of their counts; return their end.
+
+    A slot holds one more than an item's place among those that are left, or 0.
+    """
+    cdef uint64_t start = at, place, mask = (<uint64_t>1 << bits) - 1
+    cdef uint32_t item
+    while i < end:
+        item = items[i]
+        place = item * SPREAD >> (64 - bits)
+        while seen[place] and items[start + seen[place] - 1] != item:
+            place = (place + 1) & mask
+        if seen[place] == 0:
+            items[at], counts[at] = item, counts[i]
+            at += 1
+            seen[place] = <uint32_t>(at - start)
+        else:
+            place = start + seen[place] - 1
+            counts[place] = min(<uint64_t>counts[place] + counts[i], <uint64_t>0xFFFFFFFF)
+        i += 1
     return at
 
 

@@ -52,6 +52,10 @@ _AHEAD = 6
 """Batches on their way."""
 _LONG = 4
 """Rows of a user, on average, among which it pays to look for repeats before they are numbered."""
+_WORTH_IT = 1 / 16
+"""The part of scattered rows that must be found to be repeats for it to pay to look for them."""
+_UNWATCHED = 15
+"""How many batches go unwatched after one in which it did not."""
 _NONE: Numbers = np.empty(0, dtype=np.uint32)
 
 
@@ -227,6 +231,7 @@ class _Repeats:
         self._count = 0
         self._user_count = 1
         self._scattered: Scattered | None = None
+        self._unwatched = 0
         self.is_full = False
 
     def add(self, batch: _Batch) -> None:
@@ -236,7 +241,7 @@ class _Repeats:
             self._scattered, self._together = Scattered(), Together()
         self._user_count = max(self._user_count, int(users.max()) + 1)
         if self._scattered:
-            self._scattered.add(users, starts, items, self._last_users(), self._user_count)
+            self._scatter(self._scattered, users, starts, items)
         else:
             lengths = self._keep(users, starts, items)
             kernels.add_sizes(users, lengths, self._sizes.touched_upto(self._user_count))
@@ -310,8 +315,21 @@ class _Repeats:
         left = close_gaps([items, counts], ends, shares, begins, stops)
         return UserSets(items[:left], ends, counts[:left])
 
+    def _scatter(
+        self, scattered: Scattered, users: Numbers, starts: Numbers, items: Numbers
+    ) -> None:
+        """Add rows, and look for repeats among them; where there were few, look again later."""
+        before = scattered.count
+        last = _NONE if self._unwatched else self._last_users()
+        scattered.add(users, starts, items, last, self._user_count)
+        found = before + len(items) - scattered.count
+        if self._unwatched:
+            self._unwatched -= 1
+        elif found < _WORTH_IT * len(items):
+            self._unwatched = _UNWATCHED
+
     def _last_users(self) -> Numbers:
-        """Return one more than the last user of each item so far."""
+        """Return one more than the last user of each item, as far as rows were watched."""
         last: Numbers = self._last.touched_upto(self.columns.items.size())
         return last
 

@@ -33,3 +33,25 @@ cdef inline uint64_t mix(uint64_t x) noexcept nogil:
     x = (x ^ (x >> 30)) * <uint64_t>0xBF58476D1CE4E5B9
     x = (x ^ (x >> 27)) * <uint64_t>0x94D049BB133111EB
     return x ^ (x >> 31)
+
+
+cdef inline uint64_t copy_distinct(
+    const uint32_t *items, uint64_t i, uint64_t end, uint32_t *kept, uint64_t at, uint32_t *slots,
+    uint32_t bits,
+) noexcept nogil:
+    """Copy items[i : end] to kept[at], those left out that have a slot; return where they end.
+
+    Each that is copied gets a slot, one of 2^bits. A slot holds an item plus one, or 0.
+    """
+    cdef uint64_t place, mask = (<uint64_t>1 << bits) - 1
+    cdef uint32_t item
+    while i < end:
+        item = items[i]
+        place = item * SPREAD >> (64 - bits)
+        while slots[place] and slots[place] != item + 1:
+            place = (place + 1) & mask
+        kept[at] = item
+        at += slots[place] == 0
+        slots[place] = item + 1
+        i += 1
+    return at

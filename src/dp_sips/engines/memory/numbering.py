@@ -104,7 +104,7 @@ class Table:
     """
 
     def __init__(self, width: int, seed: int, workers: Workers) -> None:
-        self._pool = workers.pool
+        self._pool, self._seed = workers.pool, seed
         self._shards = [
             tables.Shard(shard, workers.shards, width, seed) for shard in range(workers.shards)
         ]
@@ -142,13 +142,17 @@ class Table:
     def _begin(self, words: Words, keep: Keep | None) -> tuple[Numbers, Callable[[int], None]]:
         """Return the numbers that need no hash, and a function that lets a shard add its own."""
         numbers = np.empty(len(words), dtype=np.uint32)
-        words, own_rows = self._look_up(words, numbers)
+        rows = np.empty((len(self._shards), len(words) + 1), dtype=np.uint32)
+        counts = np.zeros(len(rows), dtype=np.uint32)
+        known = self._direct.upto(0)[: self._small]
+        tables.share_out(words, known, self._seed, numbers, rows, counts)
 
         def work(shard: int) -> None:
-            rows = np.empty(len(words) + 1, dtype=np.uint32)
-            new = self._shards[shard].number(words, own_rows, self._words, numbers, rows)
+            own = rows[shard, : counts[shard]]
+            firsts = np.empty(len(own) + 1, dtype=np.uint32)
+            new = self._shards[shard].number(words, own, self._words, numbers, firsts)
             if keep:
-                keep(shard, rows[:new])
+                keep(shard, firsts[:new])
 
         return numbers, work
 
@@ -159,15 +163,6 @@ class Table:
                 return shard
         self._locks[shards[0]].acquire()
         return shards[0]
-
-    def _look_up(self, words: Words, numbers: Numbers) -> tuple[Words, Numbers]:
-        """Number what needs no hash; return the other words and their rows, or none for all."""
-        known = self._direct.upto(0)[: self._small]
-        if not len(known):
-            return words, _NONE
-        others, rows = np.empty_like(words), np.empty(len(words), dtype=np.uint32)
-        count = tables.look_up(words, known, numbers, others, rows)
-        return others[:count], rows[:count]
 
     @contextmanager
     def _room_for(self, rows: int) -> Iterator[None]:

@@ -8,7 +8,7 @@ from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
-from dp_sips.engines.memory.mixing cimport SPREAD
+from dp_sips.engines.memory.mixing cimport SPREAD, copy_distinct
 
 cdef enum:
     RECENT_BITS = 10  # bits of a hash that say where an item is remembered
@@ -71,9 +71,8 @@ cdef class Together:
         Row r belongs to users[j] where starts[j] ≤ r < starts[j + 1]; lengths[j] is set to how many
         items are kept of that run. A user's items go on where those of its last run ended.
         """
-        cdef Py_ssize_t i, j
-        cdef uint64_t before, place, mask
-        cdef uint32_t item, shift
+        cdef Py_ssize_t j
+        cdef uint64_t before
         with nogil:
             for j in range(users.shape[0]):
                 if users[j] != self.user:
@@ -81,15 +80,10 @@ cdef class Together:
                 if not self.make_room(starts[j + 1] - starts[j], &pairs[0] + at):
                     with gil:
                         raise MemoryError
-                before, mask, shift = at, (<uint64_t>1 << self.bits) - 1, 64 - self.bits
-                for i in range(starts[j], starts[j + 1]):
-                    item = items[i]
-                    place = item * SPREAD >> shift
-                    while self.slots[place] and self.slots[place] != item + 1:
-                        place = (place + 1) & mask
-                    pairs[at] = item
-                    at += self.slots[place] == 0
-                    self.slots[place] = item + 1
+                before = at
+                at = copy_distinct(
+                    &items[0], starts[j], starts[j + 1], &pairs[0], at, self.slots, self.bits
+                )
                 lengths[j] = <uint32_t>(at - before)
                 self.count += lengths[j]
         return at

@@ -3,13 +3,14 @@ from numpy.typing import NDArray
 
 LOT_SIZE: int
 
-def look_up(
+def share_out(
     values: NDArray[uint64],
     known: NDArray[uint32],
+    seed: int,
     numbers: NDArray[uint32],
-    others: NDArray[uint64],
     rows: NDArray[uint32],
-) -> int: ...
+    counts: NDArray[uint32],
+) -> None: ...
 
 class Shard:
     shard: int

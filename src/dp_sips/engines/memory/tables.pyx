@@ -10,7 +10,7 @@ from dp_sips.engines.memory.mixing cimport DP_PREFETCH, DP_READ, DP_SCALE, DP_WR
 
 cdef enum:
     BLOCK = 1024  # rows of a batch that are looked up together
-    AHEAD = 16  # rows whose memory is fetched ahead of their turn
+    AHEAD = 32  # rows whose memory is fetched ahead of their turn
     LOT = 1024  # numbers that a shard takes at a time
     LINE_BITS = 4  # 2⁴ numbers are on a line of memory
 
@@ -27,31 +27,60 @@ cdef inline uint32_t hash_of_word(uint64_t word, uint64_t seed) noexcept nogil:
     return h ^ (h >> 16)
 
 
-def look_up(
-    const uint64_t[:, ::1] values, const uint32_t[::1] known, uint32_t[::1] numbers,
-    uint64_t[:, ::1] others, uint32_t[::1] rows,
+def share_out(
+    const uint64_t[:, ::1] values, const uint32_t[::1] known, uint64_t seed, uint32_t[::1] numbers,
+    uint32_t[:, ::1] rows, uint32_t[::1] counts,
 ):
-    """Write the numbers of values in the list that shards share; return how many have none there.
+    """Number the rows whose values have a number in `known`, and share out the others.
 
-    Their values are copied to `others`, and their rows to `rows`. Shards may number values of
-    earlier rows at the same time: what they have just added is found, or is among the others.
+    `known` is the list of small values' numbers, plus one, that shards share, or is empty. The
+    others' rows are written to those of their shards, and how many each has got to `counts`, which
+    are zeros. Shards may number values of earlier rows at the same time: what they have just added
+    is found, or is among the others.
     """
-    cdef Py_ssize_t i, last = values.shape[0] - 1
-    cdef uint64_t value, small = known.shape[0]
-    cdef uint32_t n, count = 0
+    cdef uint32_t width = values.shape[1]
+    # Three calls, so that each is compiled for its case.
+    if values.shape[0] == 0:
+        return
+    if width == 2:
+        share(&values[0, 0], values.shape[0], 2, NULL, 0, seed, NULL, rows, counts)
+    elif known.shape[0] == 0:
+        share(&values[0, 0], values.shape[0], 1, NULL, 0, seed, NULL, rows, counts)
+    else:
+        share(
+            &values[0, 0], values.shape[0], 1, &known[0], known.shape[0], seed, &numbers[0], rows,
+            counts,
+        )
+
+
+cdef inline void share(
+    const uint64_t *values, Py_ssize_t count, uint32_t width, const uint32_t *known, uint64_t small,
+    uint64_t seed, uint32_t *numbers, uint32_t[:, ::1] rows, uint32_t[::1] counts,
+) noexcept:
+    cdef Py_ssize_t i, last = count - 1, room = rows.shape[1]
+    cdef uint64_t value, shard, shards = rows.shape[0]
+    cdef uint32_t n = 0
     with nogil:
         # Without branches: no processor could predict which values are small.
-        for i in range(last + 1):
-            value = values[min(i + AHEAD, last), 0]
-            DP_PREFETCH(&known[value if value < small else 0])
-            value = values[i, 0]
-            n = DP_READ(&known[value if value < small else 0])
-            n = n if value < small else 0
-            numbers[i] = n - 1
-            others[count, 0] = value
-            rows[count] = <uint32_t>i
-            count += n == 0
-    return count
+        for i in range(count):
+            value = values[i * width]
+            shard = shard_of(values + i * width, width, shards, seed)
+            if known != NULL:
+                n = DP_READ(&known[value if value < small else 0])
+                n = n if value < small else 0
+                numbers[i] = n - 1
+                value = values[min(i + AHEAD, last)]
+                DP_PREFETCH(&known[value if value < small else 0])
+            (&rows[0, 0])[shard * room + counts[shard]] = <uint32_t>i
+            counts[shard] += n == 0
+
+
+cdef inline uint64_t shard_of(
+    const uint64_t *value, uint32_t width, uint64_t shards, uint64_t seed
+) noexcept nogil:
+    """Return whose a value is. Small values on one line of memory are the same shard's."""
+    cdef uint64_t word = value[0] >> LINE_BITS if width == 1 else value[0] + value[1]
+    return DP_SCALE((word ^ seed) * SPREAD, shards)
 
 
 cdef class Shard:
@@ -140,30 +169,29 @@ cdef class Shard:
         self, const uint64_t[:, ::1] values, const uint32_t[::1] rows, uint64_t[:, ::1] words,
         uint32_t[::1] numbers, uint32_t[::1] firsts,
     ):
-        """Write the numbers of this shard's values to `numbers`, the rows of new ones to `firsts`.
+        """Write the numbers of these rows' values to `numbers`, the rows of new ones to `firsts`.
 
-        Value i is that of row rows[i], or of row i where `rows` is empty. `words[n]` is the value
-        with number n; there must be room for as many more in each shard as there are values.
-        Returns how many values are new.
+        The rows ascend, and their values fall to this shard. `words[n]` is the value with number n;
+        there must be room for as many more in each shard as there are rows. Returns how many values
+        are new.
         """
-        cdef Py_ssize_t count = values.shape[0], start = 0, stop
-        cdef const uint32_t *row_of = &rows[0] if rows.shape[0] else NULL
-        cdef uint32_t new = 0
+        cdef Py_ssize_t count = rows.shape[0], start = 0
+        cdef uint32_t new = 0, size
         with nogil:
             while start < count:
                 if (self.slotted + BLOCK) * <uint64_t>20 > (self.mask + 1) * 17:
                     with gil:
                         self._double()
-                stop = min(start + BLOCK, count)
+                size = <uint32_t>min(count - start, BLOCK)
                 # Two calls, so that each is compiled for one width.
                 if self.width == 1:
                     new += self._number(
-                        &values[0, 0], row_of, &words[0, 0], 1, start, stop, &numbers[0],
+                        &values[0, 0], &rows[start], size, &words[0, 0], 1, &numbers[0],
                         &firsts[0] + new,
                     )
                 else:
                     new += self._number(
-                        &values[0, 0], row_of, &words[0, 0], 2, start, stop, &numbers[0],
+                        &values[0, 0], &rows[start], size, &words[0, 0], 2, &numbers[0],
                         &firsts[0] + new,
                     )
                 start += BLOCK
@@ -173,57 +201,51 @@ cdef class Shard:
         """Return the number of the value before which this shard had numbered `count`."""
         return ((count // LOT) * self.shards + self.shard) * LOT + count % LOT
 
-    cdef inline bint is_mine(self, const uint64_t *value, uint32_t width) noexcept nogil:
-        cdef uint64_t word = value[0] >> LINE_BITS if width == 1 else value[0] + value[1]
-        return DP_SCALE((word ^ self.seed) * SPREAD, self.shards) == self.shard
-
     cdef inline uint32_t hash_of(self, const uint64_t *value, uint32_t width) noexcept nogil:
         if width == 2:
             return <uint32_t>mix(mix(value[0] ^ self.seed) ^ value[1])
         return hash_of_word(value[0], self.seed)
 
     cdef inline uint32_t _number(
-        self, const uint64_t *values, const uint32_t *row_of, uint64_t *words, uint32_t width,
-        Py_ssize_t start, Py_ssize_t stop, uint32_t *numbers, uint32_t *firsts,
+        self, const uint64_t *values, const uint32_t *rows, uint32_t count, uint64_t *words,
+        uint32_t width, uint32_t *numbers, uint32_t *firsts,
     ) noexcept nogil:
         cdef uint32_t hashes[BLOCK + AHEAD]
         cdef const void *homes[BLOCK + AHEAD]
-        cdef uint32_t chosen[BLOCK]
-        cdef uint32_t mine = 0, new = 0, j, h
-        cdef uint64_t at, slot, n
+        cdef uint64_t *slots = self.slots
+        cdef uint64_t mask = self.mask, small = self.small, at = 0, slot, n
+        cdef uint32_t new = 0, j, h
         cdef const uint64_t *value
-        cdef Py_ssize_t i
-        cdef bint exact
-        for i in range(start, stop):
-            chosen[mine] = <uint32_t>i
-            mine += self.is_mine(values + i * width, width)
-        for j in range(mine):
-            value = values + <Py_ssize_t>chosen[j] * width
+        cdef bint exact = False
+        for j in range(count):
+            DP_PREFETCH(values + <uint64_t>rows[min(j + AHEAD, count - 1)] * width)
+            value = values + <uint64_t>rows[j] * width
             hashes[j] = h = self.hash_of(value, width)
-            homes[j] = &self.slots[h & self.mask]
-            if width == 1 and value[0] < self.small:
+            homes[j] = &slots[h & mask]
+            if width == 1 and value[0] < small:
                 homes[j] = &self.numbers_of_small[value[0]]
         for j in range(AHEAD):
-            hashes[mine + j], homes[mine + j] = 0, self.slots
+            hashes[count + j], homes[count + j] = 0, slots
         for j in range(AHEAD):
             DP_PREFETCH(homes[j])
-        for j in range(mine):
+        for j in range(count):
             DP_PREFETCH(homes[j + AHEAD])
+            DP_PREFETCH(<const uint64_t *>homes[j + AHEAD] + 4)
             if not self.exact:
-                at = hashes[j + AHEAD // 2] & self.mask
-                if homes[j + AHEAD // 2] == &self.slots[at] and self.slots[at]:
-                    DP_PREFETCH(&words[((self.slots[at] >> 32) - 1) * width])
-            value = values + <Py_ssize_t>chosen[j] * width
-            i = chosen[j] if row_of == NULL else row_of[chosen[j]]
-            if width == 1 and value[0] < self.small:
+                h = hashes[j + AHEAD // 2]
+                slot = slots[h & mask]
+                if slot and <uint32_t>slot == h:  # most likely the same value
+                    DP_PREFETCH(&words[((slot >> 32) - 1) * width])
+            value = values + <uint64_t>rows[j] * width
+            if width == 1 and value[0] < small:
                 n = self.numbers_of_small[value[0]]
             else:
                 exact = self.exact and value[0] >> 32 == 0
                 h = hashes[j]
-                at = h & self.mask
+                at = h & mask
                 n = 0
-                while self.slots[at] != 0:
-                    slot = self.slots[at]
+                while slots[at] != 0:
+                    slot = slots[at]
                     if <uint32_t>slot == h:
                         n = slot >> 32
                         if exact or words[(n - 1) * width] == value[0] and (
@@ -231,21 +253,21 @@ cdef class Shard:
                         ):
                             break
                         n = 0
-                    at = (at + 1) & self.mask
+                    at = (at + 1) & mask
             if n == 0:
                 n = self.number_of(self.count) + 1
                 self.count += 1
-                if width == 1 and value[0] < self.small:
+                if width == 1 and value[0] < small:
                     DP_WRITE(&self.numbers_of_small[value[0]], <uint32_t>n)
                     self.direct += 1
                 else:
-                    self.slots[at] = h | n << 32
+                    slots[at] = h | n << 32
                     self.slotted += 1
                     self.exact = exact
                 words[(n - 1) * width] = value[0]
                 if width == 2:
                     words[(n - 1) * 2 + 1] = value[1]
-                firsts[new] = <uint32_t>i
+                firsts[new] = rows[j]
                 new += 1
-            numbers[i] = <uint32_t>(n - 1)
+            numbers[rows[j]] = <uint32_t>(n - 1)
         return new
