@@ -135,7 +135,9 @@ class TestTable:
         found = [known[value] if value < len(known) else 0 for value in values]
         lists = [own[:count].tolist() for own, count in zip(rows, counts, strict=True)]
         assert all(own == sorted(own) for own in lists)
-        assert sorted(sum(lists, [])) == [row for row, number in enumerate(found) if not number]
+        assert sorted(row for own in lists for row in own) == [
+            row for row, number in enumerate(found) if not number
+        ]
         assert all(numbers[row] == number - 1 for row, number in enumerate(found) if number)
         for value in set(values):
             assert sum(value in [values[row] for row in own] for own in lists) <= 1
