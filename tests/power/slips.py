@@ -538,8 +538,8 @@ _TURNS: Final = [
         "turns depend on how many users there are",
         "turns stay",
         "privacy.bounding:turns",
-        "order = np.argsort(scrambled[:, 0])",
-        "order = np.argsort(scrambled[:, 0] % np.uint64(len(users)), kind='stable')",
+        "packed = np.sort(words[:, 0] >> size",
+        "packed = np.sort(words[:, 0] * np.uint64(len(users)) >> size",
     ),
     _slip(
         "fuller items are preferred",

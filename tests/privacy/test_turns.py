@@ -22,7 +22,7 @@ from dp_sips.mechanisms.turns import L1, L2, Favourite, Proportional
 from dp_sips.privacy import bounding
 from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.contributions import Contributions
-from dp_sips.privacy.noise import Key
+from dp_sips.privacy.noise import Key, Purpose
 from dp_sips.progress import Progress
 from dp_sips.sources import open_source
 
@@ -191,6 +191,13 @@ def keeps_the_others_in_order(turns: Turns, users: list[int], gone: int, seed: i
     return [user for user in more if user != gone] == less
 
 
+class WordsInPlaceOfAKey:
+    """Takes users' blocks for their scrambled bits."""
+
+    def scrambler(self, _purpose: Purpose) -> Callable[[Any], Any]:
+        return lambda blocks: blocks
+
+
 class TestTurns:
     @given(st.lists(st.integers(0, 2**64 - 1), min_size=2, unique=True), st.data(), seeds)
     def test_one_user_more_leaves_the_others_in_order(
@@ -207,6 +214,16 @@ class TestTurns:
         key = Key.for_tests(seed)
         one = [users[n] for n in bounding.turns(key, blocks_of(users))]
         assert [shuffled[n] for n in bounding.turns(key, blocks_of(shuffled))] == one
+
+    @given(
+        st.lists(st.tuples(st.integers(0, 3), st.integers(0, 99)), unique=True),
+        st.integers(0, 58),
+    )
+    def test_users_stand_by_all_128_bits(self, words: list[tuple[int, int]], shift: int) -> None:
+        """Of words that share their leading bits, the others decide, and not where users stand."""
+        bits = np.array([(high << shift, low) for high, low in words], np.uint64).reshape(-1, 2)
+        order = bounding.turns(WordsInPlaceOfAKey(), bits)  # type: ignore[arg-type]
+        assert [words[n] for n in order] == sorted(words)
 
     @pytest.mark.fresh
     def test_every_order_of_three_comes_about_as_often(self) -> None:
