@@ -72,7 +72,7 @@ def lengths(blocks: Blocks) -> Integers:
     An integer is as long as its decimal digits, so that 7 and "7" are alike; null has length 0.
     """
     tags = blocks[:, 1] >> np.uint64(56)
-    found = np.minimum(tags, LONGEST + 1).astype(np.int64)
+    found: Integers = np.minimum(tags, LONGEST + 1).astype(np.int64)
     found[tags == NULL >> np.uint64(56)] = 0
     integers = np.flatnonzero(tags == INTEGER >> np.uint64(56))
     found[integers] = _digits(blocks[integers, 0].view(np.int64))

@@ -262,6 +262,7 @@ class MemoryContributions(Contributions):
         if self._votes is None or self._votes.seating != seating:
             desks, lists = self._lists(seating)
             self._arrays.visit_anywhere(lists.listed)
+            self._arrays.forget(self._histograms.first)  # what was there is not needed any more
             votes = matching.seated(lists, self._turns_of, seating, len(desks), self._pool)
             self._votes = matching.Votes(seating, desks, *votes)
         return self._votes.write(self._histograms.first)
@@ -361,8 +362,11 @@ class MemoryContributions(Contributions):
 
     def measure_users(self, measure: Measure) -> int:
         """Return the sum over the users' sets, by their sizes."""
-        sizes = np.diff(self._sets.ends, prepend=np.uint64(0)).astype(np.int64)
-        return int(measure(sizes[sizes > 0]).sum())
+        sizes = np.diff(self._sets.ends, prepend=np.uint64(0)).view(np.int64)
+        users = np.bincount(sizes)  # of each size
+        users[0] = 0
+        present = np.flatnonzero(users)
+        return int(measure(present) @ users[present])
 
     def measure_items(self, weights: Weights, measure: Measure) -> int:
         """Return the sum over the items that have weight."""

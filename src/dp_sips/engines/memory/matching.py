@@ -26,7 +26,6 @@ CONTESTED: Final = np.uint64(1)
 """The last bit of an item's word: it may have to turn users away."""
 _GONE: Final = np.uint64(2)
 _LAST_RANK: Final = np.iinfo(np.uint64).max
-_LONG: Final = np.iinfo(np.uint16).max
 _PAIRS: Final = 1 << 20
 """Pairs of loyal users to look at together."""
 
@@ -270,9 +269,10 @@ def seated(
     `turns` orders some of the users, given by their numbers; they come in side by side.
     """
     asking = np.flatnonzero(lists.asking())
-    users = asking[turns(asking)].astype(np.uint32)
-    del asking
-    schedule, at_last = _schedule(lists.sizes[users]), [lists.at_once()]
+    order = turns(asking)
+    schedule, at_last = _schedule(lists.sizes[asking], order), [lists.at_once()]
+    users = asking[order].astype(np.uint32)
+    del asking, order
     hall = settling.Hall(
         lists.listed, len(users), desks, seating.seats, seating.spare, seating.laps
     )
@@ -291,10 +291,13 @@ def seated(
     return weights * np.uint64(UNIT), np.concatenate(at_last)
 
 
-def _schedule(sizes: Numbers) -> Numbers:
-    """Return turns in the order in which users come in: any will do, and short lists first is fast.
+def _schedule(sizes: Numbers, order: Numbers) -> Numbers:
+    """Return turns in the order in which users come in: any will do; `order` is that of turns.
 
-    Their keys are the better ones, so fewer users are turned away later.
+    Short lists first is fast: their keys are the better ones, so fewer users are turned away later.
+    Lists of about the same length come as they stand in memory, or on disk.
     """
-    few = np.minimum(sizes, _LONG).astype(np.uint16)
-    return np.argsort(few, kind="stable").astype(np.uint32)
+    turn_of = np.empty_like(order)
+    turn_of[order] = np.arange(len(order), dtype=np.uint32)
+    bits = np.frexp(sizes - 1.0)[1].astype(np.uint8)
+    return turn_of[np.argsort(bits, kind="stable")]
