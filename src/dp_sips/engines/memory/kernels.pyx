@@ -14,7 +14,7 @@ from libc.string cimport memcpy, memmove, memset
 from dp_sips.engines.memory.mixing cimport DP_PREFETCH, DP_SCALE, SPREAD, copy_distinct, mix
 
 cdef enum:
-    AHEAD = 16  # rows whose memory is fetched ahead of their turn
+    AHEAD = 64  # rows whose memory is fetched ahead of their turn
     CLAIMS = 17  # an item's claim is below this
 
 

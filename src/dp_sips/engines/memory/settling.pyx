@@ -36,8 +36,8 @@ cdef extern from *:
     void DP_SHOW(uint64_t *address, uint64_t value) noexcept nogil
 
 cdef enum:
-    AHEAD = 16  # items whose words are fetched ahead of their turn
-    NEXT = 8  # users, and contested items, that are fetched ahead of theirs
+    AHEAD = 48  # items whose words are fetched ahead of their turn
+    NEXT = 16  # users, and contested items, that are fetched ahead of theirs
     FEW = 40  # numbers that are sorted by insertion
     LAP_SHIFT = 60
     LEFT_SHIFT = 32

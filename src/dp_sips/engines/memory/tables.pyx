@@ -10,7 +10,8 @@ from dp_sips.engines.memory.mixing cimport DP_PREFETCH, DP_READ, DP_SCALE, DP_WR
 
 cdef enum:
     BLOCK = 1024  # rows of a batch that are looked up together
-    AHEAD = 32  # rows whose memory is fetched ahead of their turn
+    AHEAD = 64  # rows whose memory is fetched ahead of their look
+    LOOK = 32  # rows whose slots are looked for ahead of their turn, so that values can be fetched
     LOT = 1024  # numbers that a shard takes at a time
     LINE_BITS = 4  # 2⁴ numbers are on a line of memory
 
@@ -214,35 +215,43 @@ cdef class Shard:
         cdef const void *homes[BLOCK + AHEAD]
         cdef uint64_t *slots = self.slots
         cdef uint64_t mask = self.mask, small = self.small, at = 0, slot, n
-        cdef uint32_t new = 0, j, h
+        cdef uint32_t new = 0, i, j, h
         cdef const uint64_t *value
         cdef bint exact = False
-        for j in range(count):
-            DP_PREFETCH(values + <uint64_t>rows[min(j + AHEAD, count - 1)] * width)
-            value = values + <uint64_t>rows[j] * width
-            hashes[j] = h = self.hash_of(value, width)
-            homes[j] = &slots[h & mask]
+        for i in range(count):
+            DP_PREFETCH(values + <uint64_t>rows[min(i + AHEAD, count - 1)] * width)
+            value = values + <uint64_t>rows[i] * width
+            hashes[i] = h = self.hash_of(value, width)
+            homes[i] = &slots[h & mask]
             if width == 1 and value[0] < small:
-                homes[j] = &self.numbers_of_small[value[0]]
-        for j in range(AHEAD):
-            hashes[count + j], homes[count + j] = 0, slots
-        for j in range(AHEAD):
-            DP_PREFETCH(homes[j])
-        for j in range(count):
-            DP_PREFETCH(homes[j + AHEAD])
-            DP_PREFETCH(<const uint64_t *>homes[j + AHEAD] + 4)
-            if not self.exact:
-                h = hashes[j + AHEAD // 2]
-                slot = slots[h & mask]
-                if slot and <uint32_t>slot == h:  # most likely the same value
-                    DP_PREFETCH(&words[((slot >> 32) - 1) * width])
+                homes[i] = &self.numbers_of_small[value[0]]
+        for i in range(AHEAD):
+            hashes[count + i], homes[count + i] = 0, slots
+            DP_PREFETCH(homes[i])
+        for i in range(count + LOOK):
+            if i < count:
+                DP_PREFETCH(homes[i + AHEAD])
+                DP_PREFETCH(<const uint64_t *>homes[i + AHEAD] + 4)  # it may go on, on the next line
+                h = hashes[i]
+                at = h & mask
+                if homes[i] == &slots[at]:
+                    # The first slot that is free, or most likely the value's own. What comes before
+                    # it will not change.
+                    while slots[at] != 0 and <uint32_t>slots[at] != h:
+                        at = (at + 1) & mask
+                    homes[i] = &slots[at]
+                    if slots[at] != 0 and not self.exact:
+                        DP_PREFETCH(&words[((slots[at] >> 32) - 1) * width])
+            if i < LOOK:
+                continue
+            j = i - LOOK
             value = values + <uint64_t>rows[j] * width
             if width == 1 and value[0] < small:
                 n = self.numbers_of_small[value[0]]
             else:
                 exact = self.exact and value[0] >> 32 == 0
                 h = hashes[j]
-                at = h & mask
+                at = <const uint64_t *>homes[j] - slots
                 n = 0
                 while slots[at] != 0:
                     slot = slots[at]
