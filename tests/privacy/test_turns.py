@@ -220,7 +220,7 @@ class TestTurns:
         st.integers(0, 58),
     )
     def test_users_stand_by_all_128_bits(self, words: list[tuple[int, int]], shift: int) -> None:
-        """Of words that share their leading bits, the others decide, and not where users stand."""
+        """Words with equal leading bits are ordered by the other bits, not by position."""
         bits = np.array([(high << shift, low) for high, low in words], np.uint64).reshape(-1, 2)
         order = bounding.turns(WordsInPlaceOfAKey(), bits)  # type: ignore[arg-type]
         assert [words[n] for n in order] == sorted(words)

@@ -18,6 +18,7 @@ from dp_sips.engines.memory import numbering, tables
 from dp_sips.engines.memory.numbering import Table, Workers, new_column
 from dp_sips.errors import InputError
 from dp_sips.privacy.blocks import combine
+from dp_sips.privacy.bounding import mix
 from dp_sips.privacy.noise import Key
 
 SCRAMBLER = Key.fresh().noise_of_round(0)
@@ -128,19 +129,32 @@ class TestTable:
     def test_small_values_are_looked_up_and_the_others_shared_out(
         self, shards: int, known: list[int], values: list[int]
     ) -> None:
-        numbers, counts = np.full(len(values) + 1, 77, np.uint32), np.zeros(shards, np.uint32)
-        rows = np.empty((shards, len(values) + 1), dtype=np.uint32)
+        numbers, ends = np.full(len(values) + 1, 77, np.uint32), np.zeros(shards, np.uint64)
+        rows = np.empty(len(values) + 1, dtype=np.uint32)
         words = np.array(values, dtype=np.uint64).reshape(-1, 1)
-        tables.share_out(words, np.array(known, dtype=np.uint32), 5, numbers, rows, counts)
+        tables.share_out(words, np.array(known, dtype=np.uint32), 5, numbers, rows, ends)
         found = [known[value] if value < len(known) else 0 for value in values]
-        lists = [own[:count].tolist() for own, count in zip(rows, counts, strict=True)]
+        lists = [own.tolist() for own in np.split(rows[: int(ends[-1])], ends[:-1].astype(int))]
         assert all(own == sorted(own) for own in lists)
         assert sorted(row for own in lists for row in own) == [
             row for row, number in enumerate(found) if not number
         ]
         assert all(numbers[row] == number - 1 for row, number in enumerate(found) if number)
-        for value in set(values):
-            assert sum(value in [values[row] for row in own] for own in lists) <= 1
+        # Values on one line of memory fall to the same shard.
+        homes = [{values[row] // 16 for row in own} for own in lists]
+        assert sum(map(len, homes)) == len(set().union(*homes))
+
+    def test_values_are_told_apart_where_their_hashes_agree(self, workers: Workers) -> None:
+        """A value above 2³² may have the hash of one below: then slots alone tell nothing."""
+        seed = 3
+        large = np.arange(1, 600, dtype=np.uint64) << np.uint64(32) | np.uint64(7)
+        high = mix((large >> np.uint64(32)) ^ np.uint64(seed))
+        small = (large ^ high) & np.uint64(0xFFFFFFFF)
+        for words in (np.append(large, small), np.append(small, large)):
+            table = Table(1, seed, workers)
+            for part in np.array_split(words.reshape(-1, 1), 7):
+                table.number(part)
+            assert len(np.unique(table.number(words.reshape(-1, 1)))) == len(np.unique(words))
 
     def test_there_is_room_for_the_rows_of_all_threads(self) -> None:
         with ThreadPoolExecutor(1) as pool:

@@ -262,7 +262,7 @@ class MemoryContributions(Contributions):
         if self._votes is None or self._votes.seating != seating:
             desks, lists = self._lists(seating)
             self._arrays.visit_anywhere(lists.listed)
-            self._arrays.forget(self._histograms.first)  # what was there is not needed any more
+            self._arrays.forget(self._histograms.first)  # its words have served
             votes = matching.seated(lists, self._turns_of, seating, len(desks), self._pool)
             self._votes = matching.Votes(seating, desks, *votes)
         return self._votes.write(self._histograms.first)

@@ -38,6 +38,7 @@ from dp_sips.engines.memory.runs import Run, buckets_for, write_run
 from dp_sips.engines.memory.scattering import Scattered
 from dp_sips.engines.memory.sets import UserSets, begins_of, close_gaps
 from dp_sips.engines.memory.spilling import Spill
+from dp_sips.engines.memory.watching import Watch
 from dp_sips.privacy.arrays import Words
 from dp_sips.progress import Progress
 from dp_sips.room import check_room
@@ -52,10 +53,6 @@ _AHEAD = 6
 """Batches on their way."""
 _LONG = 4
 """Rows of a user, on average, among which it pays to look for repeats before they are numbered."""
-_WORTH_IT = 1 / 16
-"""The part of scattered rows that must be found to be repeats for it to pay to look for them."""
-_UNWATCHED = 15
-"""How many batches go unwatched after one in which it did not."""
 _NONE: Numbers = np.empty(0, dtype=np.uint32)
 
 
@@ -231,7 +228,7 @@ class _Repeats:
         self._count = 0
         self._user_count = 1
         self._scattered: Scattered | None = None
-        self._unwatched = 0
+        self._watch = Watch()
         self.is_full = False
 
     def add(self, batch: _Batch) -> None:
@@ -318,15 +315,12 @@ class _Repeats:
     def _scatter(
         self, scattered: Scattered, users: Numbers, starts: Numbers, items: Numbers
     ) -> None:
-        """Add rows, and look for repeats among them; where there were few, look again later."""
-        before = scattered.count
-        last = _NONE if self._unwatched else self._last_users()
+        """Add rows, without most repeats where they are watched."""
+        before, is_on = scattered.count, self._watch.is_on(len(items))
+        last = self._last_users() if is_on else _NONE
         scattered.add(users, starts, items, last, self._user_count)
-        found = before + len(items) - scattered.count
-        if self._unwatched:
-            self._unwatched -= 1
-        elif found < _WORTH_IT * len(items):
-            self._unwatched = _UNWATCHED
+        if is_on:
+            self._watch.note(len(items), before + len(items) - scattered.count)
 
     def _last_users(self) -> Numbers:
         """Return one more than the last user of each item, as far as rows were watched."""
@@ -363,8 +357,11 @@ class _Counts(_Repeats):
         super().__init__(columns, workers)
         self._counts, self._places = Growing(np.uint32), Growing(np.uint64)
 
-    def _last_users(self) -> Numbers:
-        return _NONE  # scattered repeats stay until they can be counted
+    def _scatter(
+        self, scattered: Scattered, users: Numbers, starts: Numbers, items: Numbers
+    ) -> None:
+        """Add all rows: repeats stay until they can be counted."""
+        scattered.add(users, starts, items, _NONE, self._user_count)
 
     def _keep(self, users: Numbers, starts: Numbers, items: Numbers) -> Numbers:
         lengths = np.empty(len(users), dtype=np.uint32)

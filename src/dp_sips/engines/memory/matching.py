@@ -292,10 +292,11 @@ def seated(
 
 
 def _schedule(sizes: Numbers, order: Numbers) -> Numbers:
-    """Return turns in the order in which users come in: any will do; `order` is that of turns.
+    """Return turns in the order in which users come in, which does not change what comes of it.
 
-    Short lists first is fast: their keys are the better ones, so fewer users are turned away later.
-    Lists of about the same length come as they stand in memory, or on disk.
+    `order` has the users' numbers in the order of their turns. Short lists first is fast: their
+    keys are the better ones, so fewer users are turned away later. Lists of about the same length
+    come as they stand in memory, or on disk.
     """
     turn_of = np.empty_like(order)
     turn_of[order] = np.arange(len(order), dtype=np.uint32)

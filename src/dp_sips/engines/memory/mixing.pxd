@@ -39,9 +39,9 @@ cdef inline uint64_t copy_distinct(
     const uint32_t *items, uint64_t i, uint64_t end, uint32_t *kept, uint64_t at, uint32_t *slots,
     uint32_t bits,
 ) noexcept nogil:
-    """Copy items[i : end] to kept[at], those left out that have a slot; return where they end.
+    """Copy the items that have no slot yet from items[i : end] to kept[at:]; return where they end.
 
-    Each that is copied gets a slot, one of 2^bits. A slot holds an item plus one, or 0.
+    Each gets a slot, one of 2^bits, which holds the item plus one; other slots are 0.
     """
     cdef uint64_t place, mask = (<uint64_t>1 << bits) - 1
     cdef uint32_t item

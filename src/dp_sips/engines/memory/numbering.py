@@ -142,13 +142,13 @@ class Table:
     def _begin(self, words: Words, keep: Keep | None) -> tuple[Numbers, Callable[[int], None]]:
         """Return the numbers that need no hash, and a function that lets a shard add its own."""
         numbers = np.empty(len(words), dtype=np.uint32)
-        rows = np.empty((len(self._shards), len(words) + 1), dtype=np.uint32)
-        counts = np.zeros(len(rows), dtype=np.uint32)
+        rows = np.empty(len(words) + 1, dtype=np.uint32)
+        ends = np.zeros(len(self._shards), dtype=np.uint64)
         known = self._direct.upto(0)[: self._small]
-        tables.share_out(words, known, self._seed, numbers, rows, counts)
+        tables.share_out(words, known, self._seed, numbers, rows, ends)
 
         def work(shard: int) -> None:
-            own = rows[shard, : counts[shard]]
+            own = rows[ends[shard - 1] if shard else 0 : ends[shard]]
             firsts = np.empty(len(own) + 1, dtype=np.uint32)
             new = self._shards[shard].number(words, own, self._words, numbers, firsts)
             if keep:

@@ -9,7 +9,7 @@ def share_out(
     seed: int,
     numbers: NDArray[uint32],
     rows: NDArray[uint32],
-    counts: NDArray[uint32],
+    ends: NDArray[uint64],
 ) -> None: ...
 
 class Shard:

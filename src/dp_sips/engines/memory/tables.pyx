@@ -1,7 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Tables that number distinct values, compiled. They release the GIL: shards work side by side."""
 
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
 
 import numpy as np
 
@@ -10,10 +11,11 @@ from dp_sips.engines.memory.mixing cimport DP_PREFETCH, DP_READ, DP_SCALE, DP_WR
 
 cdef enum:
     BLOCK = 1024  # rows of a batch that are looked up together
-    AHEAD = 64  # rows whose memory is fetched ahead of their look
+    AHEAD = 64  # rows whose memory is fetched ahead of their turn
     LOOK = 32  # rows whose slots are looked for ahead of their turn, so that values can be fetched
     LOT = 1024  # numbers that a shard takes at a time
     LINE_BITS = 4  # 2⁴ numbers are on a line of memory
+    NOBODY = 255  # in place of a shard, where none is needed
 
 LOT_SIZE = LOT
 
@@ -30,56 +32,74 @@ cdef inline uint32_t hash_of_word(uint64_t word, uint64_t seed) noexcept nogil:
 
 def share_out(
     const uint64_t[:, ::1] values, const uint32_t[::1] known, uint64_t seed, uint32_t[::1] numbers,
-    uint32_t[:, ::1] rows, uint32_t[::1] counts,
+    uint32_t[::1] rows, uint64_t[::1] ends,
 ):
     """Number the rows whose values have a number in `known`, and share out the others.
 
-    `known` is the list of small values' numbers, plus one, that shards share, or is empty. The
-    others' rows are written to those of their shards, and how many each has got to `counts`, which
-    are zeros. Shards may number values of earlier rows at the same time: what they have just added
-    is found, or is among the others.
+    `known` is the list of small values' numbers, plus one, that shards share, or is empty. Other
+    rows are written to `rows`, which is one longer than there are values, those of one shard after
+    those of another; `ends`, zeros at first, are set to where each shard's end. Shards may number
+    values of earlier rows at the same time: what they have just added is found, or is among the
+    others.
     """
-    cdef uint32_t width = values.shape[1]
-    # Three calls, so that each is compiled for its case.
-    if values.shape[0] == 0:
-        return
-    if width == 2:
-        share(&values[0, 0], values.shape[0], 2, NULL, 0, seed, NULL, rows, counts)
-    elif known.shape[0] == 0:
-        share(&values[0, 0], values.shape[0], 1, NULL, 0, seed, NULL, rows, counts)
-    else:
-        share(
-            &values[0, 0], values.shape[0], 1, &known[0], known.shape[0], seed, &numbers[0], rows,
-            counts,
-        )
-
-
-cdef inline void share(
-    const uint64_t *values, Py_ssize_t count, uint32_t width, const uint32_t *known, uint64_t small,
-    uint64_t seed, uint32_t *numbers, uint32_t[:, ::1] rows, uint32_t[::1] counts,
-) noexcept:
-    cdef Py_ssize_t i, last = count - 1, room = rows.shape[1]
-    cdef uint64_t value, shard, shards = rows.shape[0]
-    cdef uint32_t n = 0
+    cdef uint32_t width = values.shape[1], s
+    cdef uint32_t shards = ends.shape[0]
+    cdef Py_ssize_t i, count = values.shape[0]
+    cdef uint64_t places[NOBODY + 1]
+    cdef uint8_t *owners = <uint8_t *>malloc(count + 1)
+    if owners == NULL:
+        raise MemoryError
     with nogil:
-        # Without branches: no processor could predict which values are small.
+        # Three calls, so that each is compiled for its case.
+        if width == 2:
+            find_owners(&values[0, 0], count, 2, NULL, 0, seed, shards, NULL, owners)
+        elif known.shape[0] == 0:
+            find_owners(&values[0, 0], count, 1, NULL, 0, seed, shards, NULL, owners)
+        else:
+            find_owners(
+                &values[0, 0], count, 1, &known[0], known.shape[0], seed, shards, &numbers[0],
+                owners,
+            )
+        for s in range(NOBODY + 1):
+            places[s] = 0
         for i in range(count):
-            value = values[i * width]
-            shard = shard_of(values + i * width, width, shards, seed)
-            if known != NULL:
-                n = DP_READ(&known[value if value < small else 0])
-                n = n if value < small else 0
-                numbers[i] = n - 1
-                value = values[min(i + AHEAD, last)]
-                DP_PREFETCH(&known[value if value < small else 0])
-            (&rows[0, 0])[shard * room + counts[shard]] = <uint32_t>i
-            counts[shard] += n == 0
+            places[owners[i]] += 1
+        places[NOBODY] = count  # where rows go that need no shard, one over the other
+        for s in range(shards):
+            ends[s] = places[s] + (ends[s - 1] if s else 0)
+        for s in range(shards):
+            places[s] = ends[s - 1] if s else 0
+        for i in range(count):
+            rows[places[owners[i]]] = <uint32_t>i
+            places[owners[i]] += owners[i] != NOBODY
+    free(owners)
+
+
+cdef inline void find_owners(
+    const uint64_t *values, Py_ssize_t count, uint32_t width, const uint32_t *known, uint64_t small,
+    uint64_t seed, uint64_t shards, uint32_t *numbers, uint8_t *owners,
+) noexcept nogil:
+    """Write the shard of each value that has no number in `known`, and the numbers of the others."""
+    cdef Py_ssize_t i, last = count - 1
+    cdef uint64_t value
+    cdef uint32_t n = 0
+    # Without branches: no processor could predict which values are small.
+    for i in range(count):
+        owners[i] = <uint8_t>shard_of(values + i * width, width, shards, seed)
+        if known != NULL:
+            value = values[i]
+            n = DP_READ(&known[value if value < small else 0])
+            n = n if value < small else 0
+            numbers[i] = n - 1
+            owners[i] = NOBODY if n else owners[i]
+            value = values[min(i + AHEAD, last)]
+            DP_PREFETCH(&known[value if value < small else 0])
 
 
 cdef inline uint64_t shard_of(
     const uint64_t *value, uint32_t width, uint64_t shards, uint64_t seed
 ) noexcept nogil:
-    """Return whose a value is. Small values on one line of memory are the same shard's."""
+    """Return the shard of a value. Small values on one line of memory have the same shard."""
     cdef uint64_t word = value[0] >> LINE_BITS if width == 1 else value[0] + value[1]
     return DP_SCALE((word ^ seed) * SPREAD, shards)
 
@@ -211,7 +231,7 @@ cdef class Shard:
         self, const uint64_t *values, const uint32_t *rows, uint32_t count, uint64_t *words,
         uint32_t width, uint32_t *numbers, uint32_t *firsts,
     ) noexcept nogil:
-        cdef uint32_t hashes[BLOCK + AHEAD]
+        cdef uint32_t hashes[BLOCK]
         cdef const void *homes[BLOCK + AHEAD]
         cdef uint64_t *slots = self.slots
         cdef uint64_t mask = self.mask, small = self.small, at = 0, slot, n
@@ -226,7 +246,7 @@ cdef class Shard:
             if width == 1 and value[0] < small:
                 homes[i] = &self.numbers_of_small[value[0]]
         for i in range(AHEAD):
-            hashes[count + i], homes[count + i] = 0, slots
+            homes[count + i] = slots
             DP_PREFETCH(homes[i])
         for i in range(count + LOOK):
             if i < count:
