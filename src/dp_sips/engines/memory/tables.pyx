@@ -3,6 +3,7 @@
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memset
 
 import numpy as np
 
@@ -15,7 +16,7 @@ cdef enum:
     LOOK = 32  # rows whose slots are looked for ahead of their turn, so that values can be fetched
     LOT = 1024  # numbers that a shard takes at a time
     LINE_BITS = 4  # 2⁴ numbers are on a line of memory
-    NOBODY = 255  # in place of a shard, where none is needed
+    MOST_SHARDS = 256
 
 LOT_SIZE = LOT
 
@@ -38,62 +39,66 @@ def share_out(
 
     `known` is the list of small values' numbers, plus one, that shards share, or is empty. Other
     rows are written to `rows`, which is one longer than there are values, those of one shard after
-    those of another; `ends`, zeros at first, are set to where each shard's end. Shards may number
-    values of earlier rows at the same time: what they have just added is found, or is among the
-    others.
+    those of another; `ends` is set to where each shard's end. Shards may number values of earlier
+    rows at the same time: what they have just added is found, or is among the others.
     """
-    cdef uint32_t width = values.shape[1], s
-    cdef uint32_t shards = ends.shape[0]
-    cdef Py_ssize_t i, count = values.shape[0]
-    cdef uint64_t places[NOBODY + 1]
+    cdef uint32_t width = values.shape[1], s, shards = ends.shape[0]
+    cdef Py_ssize_t i, count = values.shape[0], left
+    cdef uint64_t places[MOST_SHARDS]
     cdef uint8_t *owners = <uint8_t *>malloc(count + 1)
-    if owners == NULL:
+    cdef uint32_t *others = <uint32_t *>malloc((count + 1) * sizeof(uint32_t))
+    if owners == NULL or others == NULL:
+        free(owners)
+        free(others)
         raise MemoryError
     with nogil:
         # Three calls, so that each is compiled for its case.
         if width == 2:
-            find_owners(&values[0, 0], count, 2, NULL, 0, seed, shards, NULL, owners)
+            left = find_others(&values[0, 0], count, 2, NULL, 0, seed, shards, NULL, others, owners)
         elif known.shape[0] == 0:
-            find_owners(&values[0, 0], count, 1, NULL, 0, seed, shards, NULL, owners)
+            left = find_others(&values[0, 0], count, 1, NULL, 0, seed, shards, NULL, others, owners)
         else:
-            find_owners(
+            left = find_others(
                 &values[0, 0], count, 1, &known[0], known.shape[0], seed, shards, &numbers[0],
-                owners,
+                others, owners,
             )
-        for s in range(NOBODY + 1):
-            places[s] = 0
-        for i in range(count):
+        memset(places, 0, sizeof(places))
+        for i in range(left):
             places[owners[i]] += 1
-        places[NOBODY] = count  # where rows go that need no shard, one over the other
         for s in range(shards):
             ends[s] = places[s] + (ends[s - 1] if s else 0)
-        for s in range(shards):
-            places[s] = ends[s - 1] if s else 0
-        for i in range(count):
-            rows[places[owners[i]]] = <uint32_t>i
-            places[owners[i]] += owners[i] != NOBODY
+            places[s] = ends[s] - places[s]
+        for i in range(left):
+            rows[places[owners[i]]] = others[i]
+            places[owners[i]] += 1
     free(owners)
+    free(others)
 
 
-cdef inline void find_owners(
+cdef inline Py_ssize_t find_others(
     const uint64_t *values, Py_ssize_t count, uint32_t width, const uint32_t *known, uint64_t small,
-    uint64_t seed, uint64_t shards, uint32_t *numbers, uint8_t *owners,
+    uint64_t seed, uint64_t shards, uint32_t *numbers, uint32_t *others, uint8_t *owners,
 ) noexcept nogil:
-    """Write the shard of each value that has no number in `known`, and the numbers of the others."""
-    cdef Py_ssize_t i, last = count - 1
+    """Write the rows whose values have no number in `known`, and their shards; return how many.
+
+    There must be room for one more. The others' numbers are written to `numbers`.
+    """
+    cdef Py_ssize_t i, left = 0, last = count - 1
     cdef uint64_t value
     cdef uint32_t n = 0
     # Without branches: no processor could predict which values are small.
     for i in range(count):
-        owners[i] = <uint8_t>shard_of(values + i * width, width, shards, seed)
+        others[left] = <uint32_t>i
+        owners[left] = <uint8_t>shard_of(values + i * width, width, shards, seed)
         if known != NULL:
             value = values[i]
             n = DP_READ(&known[value if value < small else 0])
             n = n if value < small else 0
             numbers[i] = n - 1
-            owners[i] = NOBODY if n else owners[i]
             value = values[min(i + AHEAD, last)]
             DP_PREFETCH(&known[value if value < small else 0])
+        left += n == 0
+    return left
 
 
 cdef inline uint64_t shard_of(
