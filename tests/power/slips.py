@@ -538,8 +538,8 @@ _TURNS: Final = [
         "turns depend on how many users there are",
         "turns stay",
         "privacy.bounding:turns",
-        "packed = np.sort(words[:, 0] >> size",
-        "packed = np.sort(words[:, 0] * np.uint64(len(users)) >> size",
+        "leading = words.view(",
+        "leading = (words * np.uint64(len(users))).view(",
     ),
     _slip(
         "fuller items are preferred",

@@ -223,7 +223,8 @@ class ReferenceContributions(Contributions):
         places = self._places()
         counted = [items[:max_items] for items in self._sets]
         lists = [sorted(items, key=places.__getitem__) for items in counted]
-        loyal = bounding.loyal(self._user_words, np.array([len(items) for items in counted]))
+        sizes = np.array([len(items) for items in counted], dtype=np.int64)
+        loyal = bounding.loyal(self._user_words, sizes)
         first = [
             items[:1] if is_loyal else [] for items, is_loyal in zip(counted, loyal, strict=True)
         ]

@@ -98,21 +98,22 @@ def rank(users: Words, items: Words) -> Words:
 
 def loyal(users: Words, sizes: NDArray[Any]) -> Bools:
     """Return whether users are loyal to an item: of those with k > 1 items, about one in 2k."""
-    few = np.uint64(1 << 63) // np.maximum(sizes, 1).astype(np.uint64)
-    return np.asarray((sizes > 1) & (users < few))
+    every = np.arange(int(sizes.max(initial=0)) + 1, dtype=np.uint64)
+    few = np.uint64(1 << 63) // np.maximum(every, np.uint64(1))
+    return np.asarray((sizes > 1) & (users < few[sizes]))
 
 
 def turns(key: Key, users: Blocks) -> NDArray[np.uint32]:
     """Return the users' numbers in a random order: by 128 scrambled bits of each user's block."""
-    words, size = key.scrambler(Purpose.TURNS)(users), np.uint64(len(users).bit_length())
-    # To sort words is faster than argsort: their last bits make room for users' numbers.
-    packed = np.sort(words[:, 0] >> size << size | np.arange(len(users), dtype=np.uint64))
-    order = (packed & ~(~np.uint64(0) << size)).astype(np.uint32)
-    alike = (packed[1:] ^ packed[:-1]) >> size == 0
-    tied = np.flatnonzero(np.append(alike, [False]) | np.append([False], alike))
-    mine = order[tied]
+    words = key.scrambler(Purpose.TURNS)(users)
+    leading = words.view("<u4")[:, 1].copy()
+    low, high = leading.view("<u2").reshape(-1, 2).T
+    order = np.lexsort((low, high))  # in linear time, as there are 16 bits of each
+    alike = np.flatnonzero(np.diff(leading.take(order)) == 0)
+    tied = np.union1d(alike, alike + 1)
+    mine = order[tied]  # a few users
     order[tied] = mine[np.lexsort((words[mine, 1], words[mine, 0]))]
-    return order
+    return order.astype(np.uint32)
 
 
 def precedence(blocks: Blocks, words: Words, counts: NDArray[np.uint32] | None) -> Words:

@@ -38,6 +38,7 @@ cdef extern from *:
 cdef enum:
     AHEAD = 48  # items whose words are fetched ahead of their turn
     NEXT = 16  # users, and contested items, that are fetched ahead of theirs
+    STANDING = 32  # users who stand and wait, a power of two
     FEW = 40  # numbers that are sorted by insertion
     LAP_SHIFT = 60
     LEFT_SHIFT = 32
@@ -209,7 +210,6 @@ cdef struct Person:
 
 
 cdef struct Desk:
-    uint64_t bar  # the worst key once all seats are taken; before, it is above all keys
     uint32_t seated
     uint8_t lock
 
@@ -218,12 +218,15 @@ cdef class Hall:
     """Seats users side by side: what comes of it does not depend on who asks when.
 
     Desks 0 … n − 1 are the items' seats, n … 2n − 1 their spare seats. A desk is one thread's at a
-    time, and so is a user who stands: nobody else knows of them until they are seated. Bars only
-    fall, so that a key that is not below the bar seen last is not below the bar.
+    time, and so is a user who stands: nobody else knows of them until they are seated. A desk's bar
+    is its worst key once all seats are taken; before, it is above all keys. Bars only fall, so that
+    a key that is not below the bar seen last is not below the bar. Most requests see nothing else,
+    so bars are side by side.
     """
 
     cdef Person *people
     cdef Desk *desks
+    cdef uint64_t *bars
     cdef uint64_t *keys
     cdef uint64_t items
     cdef uint32_t seats, spare, laps, rounds
@@ -238,15 +241,17 @@ cdef class Hall:
         self.seats, self.spare, self.laps, self.rounds = seats, spare, laps, laps + (spare > 0)
         self.people = <Person *>malloc(max(people, <uint64_t>1) * sizeof(Person))
         self.desks = <Desk *>malloc(max(2 * items, <uint64_t>1) * sizeof(Desk))
+        self.bars = <uint64_t *>malloc(max(2 * items, <uint64_t>1) * sizeof(uint64_t))
         self.keys = <uint64_t *>malloc(max(keys, <uint64_t>1) * sizeof(uint64_t))
-        if self.people == NULL or self.desks == NULL or self.keys == NULL:
+        if self.people == NULL or self.desks == NULL or self.bars == NULL or self.keys == NULL:
             raise MemoryError
         for n in range(2 * items):
-            self.desks[n].bar, self.desks[n].seated, self.desks[n].lock = NO_WORD, 0, 0
+            self.bars[n], self.desks[n].seated, self.desks[n].lock = NO_WORD, 0, 0
 
     def __dealloc__(self):
         free(self.people)
         free(self.desks)
+        free(self.bars)
         free(self.keys)
 
     def invite(
@@ -263,6 +268,12 @@ cdef class Hall:
         cdef Person *one
         with nogil:
             for i in range(first, stop):
+                user = users[min(i + NEXT, stop - 1)]
+                DP_PREFETCH(&begins[user])
+                DP_PREFETCH(&lengths[user])
+                DP_PREFETCH(&sizes[user])
+                DP_PREFETCH(&lasts[user])
+                DP_PREFETCH(&loyal_to[user])
                 user, one = users[i], &self.people[i]
                 one.begin, one.size, one.length = begins[user], sizes[user], lengths[user]
                 one.last, one.loyal_to = lasts[user], loyal_to[user]
@@ -274,23 +285,36 @@ cdef class Hall:
 
         Returns how many users get to their last item; those items are written over these turns.
         """
-        cdef Py_ssize_t i, at_last = first
-        cdef uint32_t turn
+        cdef Py_ssize_t i = first, at_last = first
+        cdef uint32_t standing[STANDING]
+        cdef uint32_t head = 0, tail = 0, turn
         cdef uint64_t key, desk
         with nogil:
-            for i in range(first, stop):
-                if i + 2 * NEXT < stop:
-                    DP_PREFETCH(&self.people[schedule[i + 2 * NEXT]])
-                    DP_PREFETCH(&self.listed[self.people[schedule[i + NEXT]].begin])
-                turn = schedule[i]
-                while self.asks(turn, &desk, &key):
-                    if not self.seat(desk, key, &turn):
-                        break
-                else:
-                    if self.people[turn].last != NO_ITEM:
-                        schedule[at_last] = self.people[turn].last  # one at most for each turn
-                        at_last += 1
+            # Those who stand wait in a ring, until their part of the memory is there.
+            while True:
+                while i < stop and tail - head < STANDING:
+                    self.wait(schedule[i], standing, &tail)
+                    i += 1
+                if head == tail:
+                    break
+                turn = standing[min(head + STANDING // 2, tail - 1) % STANDING]
+                DP_PREFETCH(&self.listed[self.people[turn].begin] + self.people[turn].place)
+                turn = standing[head % STANDING]
+                head += 1
+                if self.asks(turn, &desk, &key):
+                    if self.seat(desk, key, &turn):
+                        self.wait(turn, standing, &tail)
+                elif self.people[turn].last != NO_ITEM:
+                    schedule[at_last] = self.people[turn].last  # one at most for each turn
+                    at_last += 1
         return at_last - first
+
+    cdef inline void wait(self, uint32_t turn, uint32_t *standing, uint32_t *tail) noexcept nogil:
+        """Let a user stand at the end of the ring."""
+        DP_PREFETCH(&self.people[turn])
+        DP_PREFETCH(&self.people[turn].offers)  # it may be on the next line
+        standing[tail[0] % STANDING] = turn
+        tail[0] += 1
 
     def seated(self, uint64_t[::1] counts):
         """Write how many users are seated at each item."""
@@ -311,7 +335,7 @@ cdef class Hall:
             head = (<uint64_t>self.rounds << LAP_SHIFT) | turn
             key[0] = head | (<uint64_t>(one.size + 1) << LEFT_SHIFT)
             one.offers -= 1
-            if key[0] < DP_GLANCE(&self.desks[desk[0]].bar):
+            if key[0] < DP_GLANCE(&self.bars[desk[0]]):
                 return True
         while one.lap < self.rounds:
             head = (<uint64_t>(self.rounds - one.lap) << LAP_SHIFT) | turn
@@ -320,7 +344,7 @@ cdef class Hall:
                 desk[0] = first + items[place]
                 key[0] = head | (<uint64_t>(one.size - place) << LEFT_SHIFT)
                 place += 1
-                if key[0] < DP_GLANCE(&self.desks[desk[0]].bar):
+                if key[0] < DP_GLANCE(&self.bars[desk[0]]):
                     one.place = place
                     return True
             if one.last != NO_ITEM:
@@ -344,11 +368,11 @@ cdef class Hall:
             desk.seated += 1
             if desk.seated == size:
                 make_heap(heap, size)
-                DP_SHOW(&desk.bar, heap[0])
+                DP_SHOW(&self.bars[number], heap[0])
         elif key < heap[0]:
             turn[0] = <uint32_t>heap[0]
             heap[0] = key
             sift(heap, 0, size)
-            DP_SHOW(&desk.bar, heap[0])
+            DP_SHOW(&self.bars[number], heap[0])
         DP_UNLOCK(&desk.lock)
         return stands
