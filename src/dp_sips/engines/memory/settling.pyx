@@ -287,8 +287,8 @@ cdef class Hall:
         """
         cdef Py_ssize_t i = first, at_last = first
         cdef uint32_t standing[STANDING]
-        cdef uint32_t head = 0, tail = 0, turn
-        cdef uint64_t key, desk
+        cdef uint64_t head = 0, tail = 0, key, desk
+        cdef uint32_t turn
         with nogil:
             # Those who stand wait in a ring, until their part of the memory is there.
             while True:
@@ -309,7 +309,7 @@ cdef class Hall:
                     at_last += 1
         return at_last - first
 
-    cdef inline void wait(self, uint32_t turn, uint32_t *standing, uint32_t *tail) noexcept nogil:
+    cdef inline void wait(self, uint32_t turn, uint32_t *standing, uint64_t *tail) noexcept nogil:
         """Let a user stand at the end of the ring."""
         DP_PREFETCH(&self.people[turn])
         DP_PREFETCH(&self.people[turn].offers)  # it may be on the next line
