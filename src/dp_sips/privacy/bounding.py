@@ -105,14 +105,14 @@ def loyal(users: Words, sizes: NDArray[Any]) -> Bools:
 
 def turns(key: Key, users: Blocks) -> NDArray[np.uint32]:
     """Return the users' numbers in a random order: by 128 scrambled bits of each user's block."""
-    words = key.scrambler(Purpose.TURNS)(users)
-    leading = words.view("<u4")[:, 1].copy()
+    scrambled = key.scrambler(Purpose.TURNS)
+    leading = scrambled(users).view("<u4")[:, 1].copy()
     low, high = leading.view("<u2").reshape(-1, 2).T
     order = np.lexsort((low, high))  # in linear time, as there are 16 bits of each
     alike = np.flatnonzero(np.diff(leading.take(order)) == 0)
     tied = np.union1d(alike, alike + 1)
-    mine = order[tied]  # a few users
-    order[tied] = mine[np.lexsort((words[mine, 1], words[mine, 0]))]
+    words = scrambled(users[order[tied]])  # of a few users
+    order[tied] = order[tied][np.lexsort((words[:, 1], words[:, 0]))]
     return order.astype(np.uint32)
 
 
