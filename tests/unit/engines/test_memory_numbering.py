@@ -130,7 +130,7 @@ class TestTable:
         self, shards: int, known: list[int], values: list[int]
     ) -> None:
         numbers, ends = np.full(len(values) + 1, 77, np.uint32), np.zeros(shards, np.uint64)
-        rows = np.empty(len(values) + 1, dtype=np.uint32)
+        rows = np.empty(len(values), dtype=np.uint32)
         words = np.array(values, dtype=np.uint64).reshape(-1, 1)
         tables.share_out(words, np.array(known, dtype=np.uint32), 5, numbers, rows, ends)
         found = [known[value] if value < len(known) else 0 for value in values]

@@ -51,6 +51,16 @@ def test_no_pause_is_longer_than_what_came_before() -> None:
     assert max(pauses) == 60
 
 
+def test_repeats_that_were_left_out_make_no_pause_longer() -> None:
+    """Where little was kept, a pause in which repeats begin again must not fill the memory."""
+    watch = Watch()
+    for repeats in [BATCH] * 400 + [0] * 2:
+        assert watch.is_on(BATCH)
+        watch.note(BATCH, repeats)
+    unwatched = sum(not watch.is_on(BATCH) for _ in range(100))
+    assert unwatched == 2  # as many as were kept
+
+
 def test_watching_goes_on_as_soon_as_it_pays_again() -> None:
     watch = Watch()
     for _ in range(4):

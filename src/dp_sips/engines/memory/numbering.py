@@ -142,7 +142,7 @@ class Table:
     def _begin(self, words: Words, keep: Keep | None) -> tuple[Numbers, Callable[[int], None]]:
         """Return the numbers that need no hash, and a function that lets a shard add its own."""
         numbers = np.empty(len(words), dtype=np.uint32)
-        rows = np.empty(len(words) + 1, dtype=np.uint32)
+        rows = np.empty(len(words), dtype=np.uint32)
         ends = np.zeros(len(self._shards), dtype=np.uint64)
         known = self._direct.upto(0)[: self._small]
         tables.share_out(words, known, self._seed, numbers, rows, ends)

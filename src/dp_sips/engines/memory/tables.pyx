@@ -38,9 +38,9 @@ def share_out(
     """Number the rows whose values have a number in `known`, and share out the others.
 
     `known` is the list of small values' numbers, plus one, that shards share, or is empty. Other
-    rows are written to `rows`, which is one longer than there are values, those of one shard after
-    those of another; `ends` is set to where each shard's end. Shards may number values of earlier
-    rows at the same time: what they have just added is found, or is among the others.
+    rows are written to `rows`, which is as long as there are values, those of one shard after those
+    of another; `ends` is set to where each shard's end. Shards may number values of earlier rows at
+    the same time: what they have just added is found, or is among the others.
     """
     cdef uint32_t width = values.shape[1], s, shards = ends.shape[0]
     cdef Py_ssize_t i, count = values.shape[0], left
@@ -81,7 +81,7 @@ cdef inline Py_ssize_t find_others(
 ) noexcept nogil:
     """Write the rows whose values have no number in `known`, and their shards; return how many.
 
-    There must be room for one more. The others' numbers are written to `numbers`.
+    There must be room for one more row than values. Known numbers are written to `numbers`.
     """
     cdef Py_ssize_t i, left = 0, last = count - 1
     cdef uint64_t value

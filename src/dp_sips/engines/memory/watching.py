@@ -13,17 +13,17 @@ _PAUSE: Final = 15
 class Watch:
     """Is asked about batch after batch of rows, and told how many repeats were found.
 
-    A pause is no longer than what came before it: repeats that begin in it cannot make memory more
-    than about twice as full before they are noticed.
+    A pause is no longer than what was kept before it: repeats that begin in it cannot make memory
+    more than about twice as full before they are noticed.
     """
 
     def __init__(self) -> None:
-        self._seen, self._unwatched = 0, 0
+        self._kept, self._unwatched = 0, 0
         self._looked, self._judged, self._found = 0, 0, 0
 
     def is_on(self, rows: int) -> bool:
         """Return whether to look for repeats among the next rows."""
-        self._seen += rows
+        self._kept += rows
         if self._unwatched <= 0:
             return True
         self._unwatched -= rows
@@ -31,6 +31,7 @@ class Watch:
 
     def note(self, rows: int, repeats: int) -> None:
         """Note how many of the rows were repeats."""
+        self._kept -= repeats
         if 2 * self._looked >= _LOOK:
             self._judged += rows
             self._found += repeats
@@ -39,6 +40,6 @@ class Watch:
             return
         self._looked = _LOOK // 2
         if self._found < _WORTH_IT * self._judged:
-            self._unwatched = min(_PAUSE * _LOOK, self._seen)
+            self._unwatched = min(_PAUSE * _LOOK, self._kept)
             self._looked = 0
         self._judged = self._found = 0
