@@ -16,7 +16,7 @@ cdef enum:
     LOOK = 32  # rows whose slots are looked for ahead of their turn, so that values can be fetched
     LOT = 1024  # numbers that a shard takes at a time
     LINE_BITS = 4  # 2⁴ numbers are on a line of memory
-    MOST_SHARDS = 256
+    MOST_SHARDS = 256  # a shard's number is a byte where rows are shared out
 
 LOT_SIZE = LOT
 
