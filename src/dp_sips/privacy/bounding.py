@@ -103,16 +103,15 @@ def loyal(users: Words, sizes: NDArray[Any]) -> Bools:
     return np.asarray((sizes > 1) & (users < few[sizes]))
 
 
-def turns(key: Key, users: Blocks) -> NDArray[np.uint32]:
-    """Return the users' numbers in a random order: by 128 scrambled bits of each user's block."""
-    scrambled = key.scrambler(Purpose.TURNS)
-    leading = scrambled(users).view("<u4")[:, 1].copy()
-    low, high = leading.view("<u2").reshape(-1, 2).T
-    order = np.lexsort((low, high))  # in linear time, as there are 16 bits of each
+def turns(key: Key, users: Any) -> NDArray[np.uint32]:
+    """Return users' numbers in a random order: by 128 scrambled bits of their blocks, `users`."""
+    scrambled, step = key.scrambler(Purpose.TURNS), 1 << 16  # at a time: they fit the cache
+    some = (scrambled(users[n : n + step]) for n in range(0, max(1, len(users)), step))
+    leading = np.concatenate([words.view("<u4")[:, 1].copy() for words in some])
+    order = np.lexsort(leading.view("<u2").reshape(-1, 2).T)  # linear, as keys have 16 bits
     alike = np.flatnonzero(np.diff(leading.take(order)) == 0)
     tied = np.union1d(alike, alike + 1)
-    words = scrambled(users[order[tied]])  # of a few users
-    order[tied] = order[tied][np.lexsort((words[:, 1], words[:, 0]))]
+    order[tied] = order[tied][np.lexsort(scrambled(users[order[tied]]).T[::-1])]
     return order.astype(np.uint32)
 
 

@@ -14,6 +14,8 @@ from typing import Final
 
 import pyarrow as pa
 
+from dp_sips.engines.memory.recycling import spares
+
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3
 _KEPT: Final = {_TRIM_THRESHOLD: 2**31 - 1, _TOP_PAD: 64 << 20, _MMAP_THRESHOLD: 1 << 30}
 # Where glibc's own rule ends up; once set, it learns no more.
@@ -27,6 +29,7 @@ _before: list[pa.MemoryPool] = []
 
 def keep_memory() -> None:
     """Keep what is freed for the next to ask."""
+    spares.keep()
     _set(_KEPT)
     pool = pa.default_memory_pool()
     if pool.backend_name == _USUAL_POOL:  # otherwise, the caller chose
@@ -36,7 +39,8 @@ def keep_memory() -> None:
 
 
 def give_memory_back() -> None:
-    """Return what is free, and keep no more."""
+    """Return what is free to the system, and let malloc keep no more."""
+    spares.drop()
     if _set(_USUAL):
         ctypes.CDLL(None).malloc_trim(0)
     if _before:
@@ -45,6 +49,7 @@ def give_memory_back() -> None:
 
 def return_to_usual() -> None:
     """Return what is free, at the end of a run, and return to the usual ways."""
+    spares.keep_no_more()
     give_memory_back()
     with suppress(IndexError):  # another run has done it, or there is nothing to do
         pool = _before.pop()

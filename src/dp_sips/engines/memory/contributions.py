@@ -17,9 +17,16 @@ from dp_sips.engines.memory.counting import KeyCounter, places_of
 from dp_sips.engines.memory.disk import Arrays
 from dp_sips.engines.memory.histograms import Histograms
 from dp_sips.engines.memory.min_users import NO_TABLE, Givers
-from dp_sips.engines.memory.numbering import Column, Numbered, Numbers
+from dp_sips.engines.memory.numbering import Column, Numbered, Numbers, SomeBlocks
 from dp_sips.engines.memory.saving import numbers_of, sum_of_ranks
-from dp_sips.engines.memory.sets import UserSets, begin_of, begins_of, close_gaps, cuts
+from dp_sips.engines.memory.sets import (
+    UserSets,
+    begin_of,
+    begins_of,
+    close_gaps,
+    cuts,
+    sizes_by_pieces,
+)
 from dp_sips.engines.memory.weighing import add_split, counted, pieces
 from dp_sips.mechanisms.turns import SHAVE
 from dp_sips.privacy import bounding
@@ -72,7 +79,7 @@ class MemoryContributions(Contributions):
         self._public = public
         self._threads = threads
         self._arrays = arrays
-        self._longest = int(np.diff(sets.ends, prepend=np.uint64(0)).max())
+        self._longest = max(int(sizes.max()) for sizes in sizes_by_pieces(sets.ends))
         self._ordered_above = self._longest  # the items of larger sets are in bounding order
         self._gone: Bools = arrays.zeros(items.size(), np.bool_)
         self._released: Bools = arrays.zeros(items.size(), np.bool_)
@@ -111,6 +118,9 @@ class MemoryContributions(Contributions):
 
     def truncate(self, max_items: int, *, keep_whole: bool = False) -> None:
         """Keep only the first `max_items` items of each user; whole sets stay where asked for."""
+        if max_items >= self._longest and not keep_whole:
+            self._whole = self._sets
+            return
         items, ends = self._sets.items, self._sets.ends
         if keep_whole and self._whole is self._sets:  # rounds write over what they have
             items = self._arrays.empty_like(items)
@@ -300,7 +310,7 @@ class MemoryContributions(Contributions):
         return words
 
     def _turns_of(self, users: NDArray[Any]) -> NDArray[np.uint32]:
-        return bounding.turns(self._key, self._users.blocks(users))
+        return bounding.turns(self._key, SomeBlocks(self._users, users))
 
     def _unpaid(self) -> Weights:
         weights = self._histograms.first
@@ -309,8 +319,7 @@ class MemoryContributions(Contributions):
 
     def _turns(self, max_items: int) -> folds.Turns:
         self.order(max_items)
-        blocks = self._users.blocks(slice(len(self._sets.ends)))  # there is room for more
-        order = bounding.turns(self._key, blocks)
+        order = self._turns_of(np.arange(len(self._sets.ends)))
         most = min(max_items, self._longest)
         return folds.Turns(self._sets.items, self._sets.ends, order, most)
 
@@ -362,8 +371,9 @@ class MemoryContributions(Contributions):
 
     def measure_users(self, measure: Measure) -> int:
         """Return the sum over the users' sets, by their sizes."""
-        sizes = np.diff(self._sets.ends, prepend=np.uint64(0)).view(np.int64)
-        users = np.bincount(sizes)  # of each size
+        users = np.zeros(self._longest + 1, dtype=np.int64)  # of each size
+        for sizes in sizes_by_pieces(self._sets.ends):
+            users += np.bincount(sizes, minlength=len(users))
         users[0] = 0
         present = np.flatnonzero(users)
         return int(measure(present) @ users[present])

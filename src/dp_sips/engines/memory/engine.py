@@ -1,7 +1,6 @@
 """The memory engine: numbers in flat arrays, and rounds that only add integers."""
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Final
@@ -13,6 +12,7 @@ from dp_sips.engines.block_sets import BlockSet
 from dp_sips.engines.encoding import public_counts
 from dp_sips.engines.memory.allocator import keep_memory, return_to_usual
 from dp_sips.engines.memory.contributions import MemoryContributions
+from dp_sips.engines.memory.crew import Crew
 from dp_sips.engines.memory.disk import spill_folder
 from dp_sips.engines.memory.loading import Columns, load_sets
 from dp_sips.engines.memory.numbering import (
@@ -80,7 +80,7 @@ class MemoryEngine(Engine):
         schema = source.item_schema
         public = public_counts(bounds.public_counts, source, key)
         threads = self.threads or os.cpu_count() or 1
-        pool = ThreadPoolExecutor(threads, thread_name_prefix="dp-sips")
+        pool = Crew(threads, thread_name_prefix="dp-sips")
         # Two shards for each of a few threads, so that they seldom wait for the same one.
         workers = Workers(pool, min(2 * threads, _MOST_SHARDS) if threads > 1 else 1)
         nullable = source.nulls == "group"

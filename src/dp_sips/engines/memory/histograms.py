@@ -1,13 +1,13 @@
 """A histogram of the items for each thread, kept from round to round: fresh memory is slow."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
-from contextlib import suppress
 from typing import Final, TypeVar
 
 import numpy as np
 
+from dp_sips.engines.memory.crew import taken
 from dp_sips.privacy.arrays import Weights
 
 S = TypeVar("S")
@@ -50,7 +50,7 @@ class Histograms:
 
         def work(histogram: Weights) -> None:
             histogram.fill(0)
-            for share in _taken(left):
+            for share in taken(left):
                 add(histogram, share)
 
         def add_up(start: int) -> None:
@@ -63,10 +63,3 @@ class Histograms:
         list(self._pool.map(work, self._each))
         list(self._pool.map(add_up, range(0, len(self.first), _PIECE)))
         return self.first
-
-
-def _taken(left: deque[S]) -> Iterator[S]:
-    """Take what is left, one at a time: each goes to one of the threads that ask."""
-    with suppress(IndexError):
-        while True:
-            yield left.popleft()

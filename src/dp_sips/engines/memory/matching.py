@@ -27,7 +27,9 @@ CONTESTED: Final = np.uint64(1)
 _GONE: Final = np.uint64(2)
 _LAST_RANK: Final = np.iinfo(np.uint64).max
 _PAIRS: Final = 1 << 20
-"""Pairs of loyal users to look at together."""
+"""Pairs of loyal users about whose items is asked together."""
+_TOGETHER: Final = 1 << 15
+"""Pairs of loyal users to look at together: they fit the cache."""
 
 _USERS: Final = 1 << 14
 """Users who come in one after the other, in one of several threads."""
@@ -208,22 +210,35 @@ def _untie(lists: Lists, user: int, mine: Numbers, items: Items, numbers: Number
 
 def _put_first(lists: Lists, sets: Sets, items: Items, numbers: Numbers) -> None:
     """Let loyal users begin with the first item in their bounding order."""
-    loyal = np.flatnonzero(bounding.loyal(sets.words, lists.sizes))
+    loyal = _loyal(sets.words, lists.sizes)
     if not len(loyal):
         return
-    some = np.array_split(loyal, -(-int(lists.sizes[loyal].sum()) // _PAIRS))
+    some = np.array_split(loyal, -(-int(lists.sizes[loyal].sum()) // _TOGETHER))
     pairs = np.concatenate([gathered(sets.items, sets.ends, users) for users in some])
-    words = _fetched(lambda n: bounding.item_words(items.key, items.blocks(n)), pairs)
-    states = _fetched(lambda n: _states(items.words[n]), pairs)
+    size = len(items.words)
+    words = _fetched(lambda n: bounding.item_words(items.key, items.blocks(n)), pairs, size)
+    states = _fetched(lambda n: _states(items.words[n]), pairs, size)
     places = _places_of_firsts(some, sets, words, states == _GONE)
     firsts, contested = pairs[places], states[places] == CONTESTED
-    lists.loyal_to[loyal[contested]] = _fetched(numbers.__getitem__, firsts[contested])
+    lists.loyal_to[loyal[contested]] = _fetched(numbers.__getitem__, firsts[contested], size)
     free = loyal[~contested]
     lists.lengths[free], lists.lasts[free] = 0, firsts[~contested]
 
 
-def _fetched(fetch: Callable[[Numbers], NDArray[Any]], numbers: Numbers) -> NDArray[Any]:
-    """Return what is known of items. Many are fetched in number order, their order on disk."""
+def _loyal(words: Words, sizes: Numbers) -> NDArray[np.int64]:
+    """Return which users are loyal; they are asked a few at a time, within the cache."""
+    some = [slice(first, first + _USERS) for first in range(0, len(sizes), _USERS)]
+    found = [np.flatnonzero(bounding.loyal(words[n], sizes[n])) + n.start for n in some]
+    return np.concatenate(found)
+
+
+def _fetched(fetch: Callable[[Numbers], NDArray[Any]], numbers: Numbers, size: int) -> NDArray[Any]:
+    """Return what is known of items, of which there are `size`.
+
+    Where they are few, it is fetched once for each; many, in number order, their order on disk.
+    """
+    if size <= min(len(numbers), _PAIRS):
+        return fetch(np.arange(size, dtype=np.uint32))[numbers]
     if len(numbers) <= _PAIRS:
         return fetch(numbers)
     found = np.empty(len(numbers), fetch(numbers[:0]).dtype)
@@ -268,10 +283,10 @@ def seated(
 
     `turns` orders some of the users, given by their numbers; they come in side by side.
     """
-    asking = np.flatnonzero(lists.asking())
+    asking = np.flatnonzero(lists.asking()).astype(np.uint32)
     order = turns(asking)
     schedule, at_last = _schedule(lists.sizes[asking], order), [lists.at_once()]
-    users = asking[order].astype(np.uint32)
+    users = asking[order]
     del asking, order
     hall = settling.Hall(
         lists.listed, len(users), desks, seating.seats, seating.spare, seating.laps
@@ -300,5 +315,5 @@ def _schedule(sizes: Numbers, order: Numbers) -> Numbers:
     """
     turn_of = np.empty_like(order)
     turn_of[order] = np.arange(len(order), dtype=np.uint32)
-    bits = np.frexp(sizes - 1.0)[1].astype(np.uint8)
-    return turn_of[np.argsort(bits, kind="stable")]
+    bits = np.frexp(np.arange(int(sizes.max(initial=0)) + 1) - 1.0)[1].astype(np.uint8)
+    return turn_of[np.argsort(bits[sizes], kind="stable")]

@@ -50,6 +50,20 @@ class Numbered(Protocol):
         """Return the block of each number; after all has been read."""
 
 
+@dataclass(frozen=True)
+class SomeBlocks:
+    """The blocks of some numbers, made when they are asked for."""
+
+    column: Numbered
+    numbers: NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, some: slice | NDArray[Any]) -> Blocks:
+        return self.column.blocks(self.numbers[some])
+
+
 class Column(Numbered, Protocol):
     """One or more columns of a table, as one column of numbers."""
 

@@ -1,14 +1,16 @@
 """The users' sets as two flat arrays, and how they are cut into shares."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dp_sips.engines.memory.numbering import Numbers
+
+_PIECE: Final = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,13 @@ def edges_of(sizes: NDArray[Any]) -> NDArray[np.int64]:
     edges = np.zeros(len(sizes) + 1, dtype=np.int64)
     np.cumsum(sizes, dtype=np.int64, out=edges[1:])
     return edges
+
+
+def sizes_by_pieces(ends: NDArray[np.uint64]) -> Iterator[NDArray[np.int64]]:
+    """Yield how many pairs each user has, of a few users at a time: they fit the cache."""
+    for first in range(0, len(ends), _PIECE):
+        piece = ends[first : first + _PIECE]
+        yield np.diff(piece, prepend=np.uint64(begin_of(first, ends))).view(np.int64)
 
 
 def sizes_of(users: NDArray[np.int64], ends: NDArray[np.uint64]) -> NDArray[np.int64]:

@@ -7,7 +7,6 @@ is depends on the size of the data: operators see it in Spark's jobs, and the re
 import os
 import sys
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -17,6 +16,7 @@ import pyarrow as pa
 from dp_sips.engines.encoding import PublicCounts
 from dp_sips.engines.memory.allocator import keep_memory, return_to_usual
 from dp_sips.engines.memory.contributions import MemoryContributions
+from dp_sips.engines.memory.crew import Crew
 from dp_sips.engines.memory.disk import InMemory
 from dp_sips.engines.memory.sets import UserSets
 from dp_sips.engines.spark.chunks import Chunk, read_chunks
@@ -124,7 +124,7 @@ class Gatherer:
             whole=sets,
             schema=self.schema,
             key=self.key,
-            pool=ThreadPoolExecutor(threads, thread_name_prefix="dp-sips"),
+            pool=Crew(threads, thread_name_prefix="dp-sips"),
             threads=threads,
             public=self.public,
             arrays=InMemory(),

@@ -1,0 +1,145 @@
+"""The memory of large arrays: what some no longer need, others get.
+
+The system clears every page before it hands it out, and the host of a virtual machine may have to
+find it first: that can take longer than all that is done with it. So while a plan runs, the memory
+of arrays that are gone stays here, and its pages move to where the next array is. Where the system
+cannot move pages (elsewhere than on Linux, or on an old one), they go back to it.
+"""
+
+import ctypes
+import mmap
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from threading import Lock
+from typing import Any, Final
+
+import numpy as np
+
+from dp_sips.room import addresses_are_short
+
+_ORDINARY: Final = 1 << 27
+"""Bytes on ordinary pages: a huge one is cleared whole, and some hosts are slow to provide it."""
+_TO_THERE: Final = 1 | 2 | 4
+"""Flags of mremap: pages may move, to just where they are told to, and leave their addresses."""
+_FAILED: Final = ctypes.c_void_p(-1).value
+
+
+@dataclass(frozen=True)
+class _Spare:
+    """Pages that nobody needs, the first ones of a mapping."""
+
+    mapping: mmap.mmap
+    address: int
+    size: int
+
+
+class Spares:
+    """Pages that nobody needs, as long as somebody asks to keep them."""
+
+    def __init__(self) -> None:
+        self._keepers = 0
+        self._spares: list[_Spare] = []
+        self._lock = Lock()
+
+    def keep(self) -> None:
+        """From now on, keep what is added, unless addresses are short: it would keep them, too."""
+        if not addresses_are_short():
+            with self._lock:
+                self._keepers += 1
+
+    def keep_no_more(self) -> None:
+        """Undo `keep`, and return what there is to the system."""
+        with self._lock:
+            self._keepers = max(0, self._keepers - 1)
+        self.drop()
+
+    def drop(self) -> None:
+        """Return what there is to the system."""
+        with self._lock:
+            self._spares.clear()
+
+    def size(self) -> int:
+        """Return how many bytes there are."""
+        return sum(spare.size for spare in self._spares)
+
+    def add(self, mapping: mmap.mmap, address: int, size: int) -> None:
+        """Keep the first pages of a mapping, or return them to the system."""
+        # Without the lock: it is destructors that call this, at any moment.
+        if self._keepers and size:
+            self._spares.append(_Spare(mapping, address, size))
+
+    def move_to(self, address: int, size: int) -> int:
+        """Move up to this many bytes of pages to an address, and return how many there were."""
+        move, found = _mover(), 0
+        with self._lock:
+            while move and found < size and self._spares:
+                spare = self._spares.pop()
+                part = min(spare.size, size - found)
+                rest = spare.size - part
+                if move(spare.address + rest, part, part, _TO_THERE, address + found) == _FAILED:
+                    break
+                self.add(spare.mapping, spare.address, rest)
+                found += part
+        return found
+
+
+spares: Final = Spares()
+
+
+class Memory:
+    """Zeros that take memory once they are written to; spare memory when its last array is gone."""
+
+    def __init__(self, size: int) -> None:
+        self._mapping = _mapped(_in_pages(size))
+        self._address = int(np.frombuffer(self._mapping, np.uint8).ctypes.data)
+        self._used = 0
+
+    def __len__(self) -> int:
+        return len(self._mapping)
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        """What NumPy makes arrays of, which keep this object alive."""
+        place = {"data": (self._address, False), "shape": (len(self),)}
+        return {"version": 3, "typestr": "|u1", **place}
+
+    def use(self, size: int) -> None:
+        """Note that this many bytes, from the first, may be written to."""
+        self._used = max(self._used, min(_in_pages(size), len(self)))
+
+    def use_spares(self, size: int) -> int:
+        """Use spare memory for the first bytes, and return for how many: they are no zeros."""
+        self.use(size)
+        return spares.move_to(self._address, self._used)
+
+    def __del__(self, add: Callable[..., None] = spares.add) -> None:
+        if hasattr(self, "_used"):
+            add(self._mapping, self._address, self._used)
+
+
+def _in_pages(size: int) -> int:
+    return -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
+
+
+def _mapped(size: int) -> mmap.mmap:
+    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if sys.platform == "linux" and size > _ORDINARY:
+        with suppress(OSError):  # the system has none
+            memory.madvise(mmap.MADV_HUGEPAGE, _ORDINARY, size - _ORDINARY)
+    return memory
+
+
+@cache
+def _mover() -> Any:
+    """Return the system's function that moves pages, if it has one."""
+    if sys.platform != "linux":
+        return None
+    with suppress(AttributeError, OSError):
+        move = ctypes.CDLL(None).mremap
+        size, address = ctypes.c_size_t, ctypes.c_void_p
+        move.argtypes, move.restype = (address, size, size, ctypes.c_int, address), address
+        return move
+    return None
