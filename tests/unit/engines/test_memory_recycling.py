@@ -100,7 +100,7 @@ class TestSpares:
 @needs_linux
 class TestMoving:
     def test_several_make_one(self) -> None:
-        gone = [full(LARGE + more, value) for value in (1, 2, 3) for more in (0, 5)]
+        gone = [full(LARGE + more, value) for value in (1, 2, 3) for more in (0, PAGE)]
         del gone
         assert spares.size() == 6 * LARGE + 3 * PAGE
         array = empty(5 * LARGE, np.uint8)

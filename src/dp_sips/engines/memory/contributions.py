@@ -319,7 +319,8 @@ class MemoryContributions(Contributions):
 
     def _turns(self, max_items: int) -> folds.Turns:
         self.order(max_items)
-        order = self._turns_of(np.arange(len(self._sets.ends)))
+        blocks = self._users.blocks(slice(len(self._sets.ends)))  # there is room for more
+        order = bounding.turns(self._key, blocks)
         most = min(max_items, self._longest)
         return folds.Turns(self._sets.items, self._sets.ends, order, most)
 

@@ -68,7 +68,7 @@ class Spares:
     def add(self, mapping: mmap.mmap, address: int, size: int) -> None:
         """Keep the first pages of a mapping, or return them to the system."""
         # Without the lock: it is destructors that call this, at any moment.
-        if self._keepers and size:
+        if self._keepers:
             self._spares.append(_Spare(mapping, address, size))
 
     def move_to(self, address: int, size: int) -> int:
@@ -81,7 +81,8 @@ class Spares:
                 rest = spare.size - part
                 if move(spare.address + rest, part, part, _TO_THERE, address + found) == _FAILED:
                     break
-                self.add(spare.mapping, spare.address, rest)
+                if rest:
+                    self.add(spare.mapping, spare.address, rest)
                 found += part
         return found
 
@@ -92,10 +93,11 @@ spares: Final = Spares()
 class Memory:
     """Zeros that take memory once they are written to; spare memory when its last array is gone."""
 
+    _used = 0
+
     def __init__(self, size: int) -> None:
         self._mapping = _mapped(_in_pages(size))
         self._address = int(np.frombuffer(self._mapping, np.uint8).ctypes.data)
-        self._used = 0
 
     def __len__(self) -> int:
         return len(self._mapping)
@@ -116,7 +118,7 @@ class Memory:
         return spares.move_to(self._address, self._used)
 
     def __del__(self, add: Callable[..., None] = spares.add) -> None:
-        if hasattr(self, "_used"):
+        if self._used:
             add(self._mapping, self._address, self._used)
 
 

@@ -8,6 +8,7 @@ users whose first item is not contested are counted where they are.
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,7 +19,6 @@ from numpy.typing import NDArray
 from dp_sips.engines.block_sets import NO_BLOCKS, BlockSet
 from dp_sips.engines.encoding import PublicCounts
 from dp_sips.engines.memory import settling
-from dp_sips.engines.memory.crew import Crew
 from dp_sips.engines.memory.matching import (
     CONTESTED,
     Items,
@@ -193,7 +193,7 @@ class Collected:
         def turns_of(users: NDArray[Any]) -> NDArray[np.uint32]:
             return turns(self.users[users])
 
-        with Crew(os.cpu_count()) as pool:
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
             weights, at_last = seated(self.lists, turns_of, seating, len(contested), pool)
         blocks = np.concatenate((contested, self.lasts[at_last]))
         votes = np.append(weights, np.full(len(at_last), UNIT, dtype=np.uint64))
