@@ -13,6 +13,16 @@ from libc.string cimport memcpy, memmove, memset
 
 from dp_sips.engines.memory.mixing cimport DP_PREFETCH, DP_SCALE, SPREAD, copy_distinct, mix
 
+cdef extern from *:
+    """
+    #if defined(__GNUC__) || defined(__clang__)
+    #define DP_LOWEST(x) ((uint32_t)__builtin_ctz(x))
+    #else
+    static uint32_t DP_LOWEST(uint32_t x) { uint32_t n = 0; for (; !(x & 1); x >>= 1) n++; return n; }
+    #endif
+    """
+    uint32_t DP_LOWEST(uint32_t x) noexcept nogil  # the place of the lowest bit of a number above 0
+
 cdef enum:
     AHEAD = 64  # rows whose memory is fetched ahead of their turn
     CLAIMS = 17  # an item's claim is below this
@@ -314,12 +324,14 @@ def add_claimed_weights(
                 present |= <uint32_t>1 << claim
                 i += 1
             ends[user] = at
-            # A double's square root of an integer below 2⁵², rounded down, is exact.
-            for claim in range(1, CLAIMS):
-                if present >> claim & 1:
-                    given[claim] = <uint64_t>sqrt(
-                        <double>((<uint64_t>claim << 2 * step_bits) // total)
-                    )
+            present &= ~<uint32_t>1
+            while present:
+                claim = DP_LOWEST(present)
+                present &= present - 1
+                # A double's square root of an integer below 2⁵², rounded down, is exact.
+                given[claim] = <uint64_t>sqrt(
+                    <double>((<uint64_t>claim << 2 * step_bits) // total)
+                )
             for j in range(start, at):
                 weights[items[j]] += given[claims[items[j]]]
     return at
