@@ -26,7 +26,7 @@ def _kept() -> Iterator[None]:
     gc.collect()
     spares.keep()
     yield
-    spares.keep_no_more()
+    spares.return_all()
     assert not spares.size()
 
 
@@ -58,33 +58,22 @@ class TestSpares:
         assert set(empty(LARGE, np.uint8).tolist()) == {7}
 
     def test_not_where_nobody_asks(self) -> None:
-        spares.keep_no_more()
+        spares.return_all()
         array = full(LARGE, 7)
         del array
         assert not spares.size()
-        spares.keep()
-
-    def test_as_long_as_anybody_asks(self) -> None:
-        spares.keep()
-        spares.keep_no_more()
-        array = full(LARGE, 7)
-        del array
-        assert spares.size() == LARGE
 
     def test_not_where_addresses_are_short(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        spares.keep_no_more()
         monkeypatch.setattr(recycling, "addresses_are_short", lambda: True)
         spares.keep()
         array = full(LARGE, 7)
         del array
         assert not spares.size()
-        monkeypatch.undo()
-        spares.keep()
 
-    def test_it_can_be_returned_meanwhile(self) -> None:
+    def test_what_is_returned_is_gone(self) -> None:
         array = full(LARGE, 7)
         del array
-        spares.drop()
+        spares.return_all()
         assert not spares.size()
         assert not empty(LARGE, np.uint8).any()
 

@@ -29,7 +29,6 @@ _before: list[pa.MemoryPool] = []
 
 def keep_memory() -> None:
     """Keep what is freed for the next to ask."""
-    spares.keep()
     _set(_KEPT)
     pool = pa.default_memory_pool()
     if pool.backend_name == _USUAL_POOL:  # otherwise, the caller chose
@@ -39,8 +38,8 @@ def keep_memory() -> None:
 
 
 def give_memory_back() -> None:
-    """Return what is free to the system, and let malloc keep no more."""
-    spares.drop()
+    """Return what is free, and keep no more."""
+    spares.return_all()
     if _set(_USUAL):
         ctypes.CDLL(None).malloc_trim(0)
     if _before:
@@ -49,7 +48,6 @@ def give_memory_back() -> None:
 
 def return_to_usual() -> None:
     """Return what is free, at the end of a run, and return to the usual ways."""
-    spares.keep_no_more()
     give_memory_back()
     with suppress(IndexError):  # another run has done it, or there is nothing to do
         pool = _before.pop()

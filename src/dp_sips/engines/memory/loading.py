@@ -33,6 +33,7 @@ from dp_sips.engines.memory.numbering import (
     Workers,
     integer_rows,
 )
+from dp_sips.engines.memory.recycling import spares
 from dp_sips.engines.memory.repeats import Together, drop_recent
 from dp_sips.engines.memory.runs import Run, buckets_for, write_run
 from dp_sips.engines.memory.scattering import Scattered
@@ -293,6 +294,7 @@ class _Repeats:
         ends = np.cumsum(sizes, dtype=np.uint64)
         places = ends - sizes
         items, counts = empty(total, np.uint32), self._ones(total)
+        spares.drop()  # what comes next gets the memory of what was scattered
         runs = np.arange(len(before), dtype=np.uint32), before.astype(np.uint32)
         if self._count:
             kernels.regroup(self._times(), *runs, places.copy(), counts)

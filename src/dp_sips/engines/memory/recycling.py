@@ -1,9 +1,9 @@
 """The memory of large arrays: what some no longer need, others get.
 
 The system clears every page before it hands it out, and the host of a virtual machine may have to
-find it first: that can take longer than all that is done with it. So while a plan runs, the memory
-of arrays that are gone stays here, and its pages move to where the next array is. Where the system
-cannot move pages (elsewhere than on Linux, or on an old one), they go back to it.
+find it first: that can take longer than all that is done with it. So while data is loaded, the
+memory of arrays that are gone stays here, and its pages move to where the next array is. Where the
+system cannot move pages (elsewhere than on Linux, or on an old one), they go back to it.
 """
 
 import ctypes
@@ -37,23 +37,20 @@ class _Spare:
 
 
 class Spares:
-    """Pages that nobody needs, as long as somebody asks to keep them."""
+    """Pages that nobody needs, while they are kept."""
 
     def __init__(self) -> None:
-        self._keepers = 0
+        self._kept = False
         self._spares: list[_Spare] = []
         self._lock = Lock()
 
     def keep(self) -> None:
         """From now on, keep what is added, unless addresses are short: it would keep them, too."""
-        if not addresses_are_short():
-            with self._lock:
-                self._keepers += 1
+        self._kept = not addresses_are_short()
 
-    def keep_no_more(self) -> None:
-        """Undo `keep`, and return what there is to the system."""
-        with self._lock:
-            self._keepers = max(0, self._keepers - 1)
+    def return_all(self) -> None:
+        """Return what there is to the system, and keep no more."""
+        self._kept = False
         self.drop()
 
     def drop(self) -> None:
@@ -68,7 +65,7 @@ class Spares:
     def add(self, mapping: mmap.mmap, address: int, size: int) -> None:
         """Keep the first pages of a mapping, or return them to the system."""
         # Without the lock: it is destructors that call this, at any moment.
-        if self._keepers:
+        if self._kept:
             self._spares.append(_Spare(mapping, address, size))
 
     def move_to(self, address: int, size: int) -> int:
