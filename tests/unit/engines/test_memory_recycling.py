@@ -1,5 +1,6 @@
 """Memory of arrays that are gone: kept while somebody asks for it, and moved to others."""
 
+import ctypes
 import gc
 import mmap
 import sys
@@ -166,17 +167,39 @@ class TestMoving:
         assert not any(wrong)
 
 
-@pytest.mark.parametrize("move", [None, lambda *_: recycling._FAILED])
+def unmap_and_fail(*call: int) -> Any:
+    """Leave a hole at the new address, as mremap may."""
+    address, size = call[-1], call[1]
+    assert not ctypes.CDLL(None).munmap(ctypes.c_void_p(address), ctypes.c_size_t(size))
+    return recycling._FAILED
+
+
+@pytest.mark.parametrize("move", [None, unmap_and_fail])
 def test_where_pages_cannot_be_moved(
     monkeypatch: pytest.MonkeyPatch, move: Callable[..., Any] | None
 ) -> None:
     monkeypatch.setattr(recycling, "_mover", lambda: move)
-    gone = full(LARGE, 7)
+    gone = [full(LARGE, 7), full(LARGE, 7)]
     del gone
     array = zeros(LARGE, np.uint8)
     assert not array.any()
     array[:] = 5
     assert (array == 5).all()
+
+
+@needs_linux
+def test_pages_of_several_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recycling, "_ORDINARY", 2 * LARGE)
+    gone = [full(5 * LARGE, 7), full(LARGE, 7)]
+    del gone
+    joined = full(7 * LARGE, 8)  # three parts that were spare, and a fresh one
+    assert not spares.size()
+    del joined
+    assert [spare.size // LARGE for spare in spares._spares] == [2, 1, 2, 1, 1]
+    monkeypatch.setattr(spares, "return_all", lambda: pytest.fail("no page was moved"))
+    again = empty(7 * LARGE, np.uint8)
+    assert (again == 8).all()
+    monkeypatch.undo()
 
 
 def test_an_array_keeps_its_memory_alive() -> None:

@@ -88,8 +88,7 @@ def _made(shape: int | tuple[int, ...], dtype: DTypeLike) -> tuple[NDArray[Any],
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     if size <= _SMALL:
         return np.zeros(shape, dtype), 0
-    memory = Memory(size)
-    used = memory.use_spares(size)
+    memory, used = Memory.of_spares(size)
     return np.asarray(memory)[:size].view(dtype).reshape(shape), used
 
 

@@ -7,6 +7,7 @@ system cannot move pages (elsewhere than on Linux, or on an old one), they go ba
 """
 
 import ctypes
+import itertools
 import mmap
 import sys
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 
@@ -29,7 +30,7 @@ _FAILED: Final = ctypes.c_void_p(-1).value
 
 @dataclass(frozen=True)
 class _Spare:
-    """Pages that nobody needs, the first ones of a mapping."""
+    """Pages that nobody needs, one after the other and of one kind, as the system moves them."""
 
     mapping: mmap.mmap
     address: int
@@ -63,25 +64,29 @@ class Spares:
         return sum(spare.size for spare in self._spares)
 
     def add(self, mapping: mmap.mmap, address: int, size: int) -> None:
-        """Keep the first pages of a mapping, or return them to the system."""
+        """Keep pages of a mapping, or return them to the system."""
         # Without the lock: it is destructors that call this, at any moment.
         if self._kept:
             self._spares.append(_Spare(mapping, address, size))
 
-    def move_to(self, address: int, size: int) -> int:
-        """Move up to this many bytes of pages to an address, and return how many there were."""
-        move, found = _mover(), 0
+    def move_to(self, address: int, size: int) -> list[int]:
+        """Move up to this many bytes of pages to an address; return the sizes of what was moved.
+
+        Where that fails, an OSError, there may be nothing at that address any more.
+        """
+        move, moved = _mover(), []
         with self._lock:
-            while move and found < size and self._spares:
+            while move and size and self._spares:
                 spare = self._spares.pop()
-                part = min(spare.size, size - found)
+                part = min(spare.size, size)
                 rest = spare.size - part
-                if move(spare.address + rest, part, part, _TO_THERE, address + found) == _FAILED:
-                    break
+                if move(spare.address + rest, part, part, _TO_THERE, address) == _FAILED:
+                    raise OSError(ctypes.get_errno(), "cannot move pages")
                 if rest:
                     self.add(spare.mapping, spare.address, rest)
-                found += part
-        return found
+                moved.append(part)
+                address, size = address + part, size - part
+        return moved
 
 
 spares: Final = Spares()
@@ -95,6 +100,21 @@ class Memory:
     def __init__(self, size: int) -> None:
         self._mapping = _mapped(_in_pages(size))
         self._address = int(np.frombuffer(self._mapping, np.uint8).ctypes.data)
+        self._edges = [0, _ORDINARY]  # where pages of another kind may begin
+
+    @classmethod
+    def of_spares(cls, size: int) -> tuple[Self, int]:
+        """Use spare memory first; return, too, how many bytes it is, which are no zeros."""
+        memory = cls(size)
+        memory.use(size)
+        try:
+            moved = spares.move_to(memory._address, memory._used)
+        except OSError:
+            memory._used = 0  # there may be a hole in it
+            spares.return_all()
+            return cls.of_spares(size)
+        memory._edges += itertools.accumulate(moved)
+        return memory, sum(moved)
 
     def __len__(self) -> int:
         return len(self._mapping)
@@ -109,14 +129,11 @@ class Memory:
         """Note that this many bytes, from the first, may be written to."""
         self._used = max(self._used, min(_in_pages(size), len(self)))
 
-    def use_spares(self, size: int) -> int:
-        """Use spare memory for the first bytes, and return for how many: they are no zeros."""
-        self.use(size)
-        return spares.move_to(self._address, self._used)
-
     def __del__(self, add: Callable[..., None] = spares.add) -> None:
         if self._used:
-            add(self._mapping, self._address, self._used)
+            edges = sorted({self._used, *(edge for edge in self._edges if edge < self._used)})
+            for begin, end in itertools.pairwise(edges):
+                add(self._mapping, self._address + begin, end - begin)
 
 
 def _in_pages(size: int) -> int:
@@ -137,7 +154,7 @@ def _mover() -> Any:
     if sys.platform != "linux":
         return None
     with suppress(AttributeError, OSError):
-        move = ctypes.CDLL(None).mremap
+        move = ctypes.CDLL(None, use_errno=True).mremap
         size, address = ctypes.c_size_t, ctypes.c_void_p
         move.argtypes, move.restype = (address, size, size, ctypes.c_int, address), address
         return move
