@@ -538,8 +538,8 @@ _TURNS: Final = [
         "turns depend on how many users there are",
         "turns stay",
         "privacy.bounding:turns",
-        "leading = scrambled(users).view(",
-        "leading = (scrambled(users) * np.uint64(len(users))).view(",
+        "= scrambled(users[some]).view(",
+        "= (scrambled(users[some]) * np.uint64(len(users))).view(",
     ),
     _slip(
         "fuller items are preferred",

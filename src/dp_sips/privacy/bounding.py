@@ -105,9 +105,9 @@ def loyal(users: Words, sizes: NDArray[Any]) -> Bools:
 
 def turns(key: Key, users: Any) -> NDArray[np.uint32]:
     """Return users' numbers in a random order: by 128 scrambled bits of their blocks, `users`."""
-    scrambled, step = key.scrambler(Purpose.TURNS), 1 << 16  # at a time: they fit the cache
-    some = (scrambled(users[n : n + step]) for n in range(0, max(1, len(users)), step))
-    leading = np.concatenate([words.view("<u4")[:, 1].copy() for words in some])
+    scrambled, leading = key.scrambler(Purpose.TURNS), np.empty(len(users), dtype="<u4")
+    for some in (slice(n, n + 65_536) for n in range(0, len(users), 65_536)):  # in the cache
+        leading[some] = scrambled(users[some]).view("<u4")[:, 1]
     order = np.lexsort(leading.view("<u2").reshape(-1, 2).T)  # linear, as keys have 16 bits
     alike = np.flatnonzero(np.diff(leading.take(order)) == 0)
     tied = np.union1d(alike, alike + 1)

@@ -227,8 +227,10 @@ def _put_first(lists: Lists, sets: Sets, items: Items, numbers: Numbers) -> None
 
 def _loyal(words: Words, sizes: Numbers) -> NDArray[np.int64]:
     """Return which users are loyal; they are asked a few at a time, within the cache."""
-    some = [slice(first, first + _USERS) for first in range(0, len(sizes), _USERS)]
-    found = [np.flatnonzero(bounding.loyal(words[n], sizes[n])) + n.start for n in some]
+    found = [np.empty(0, dtype=np.int64)]
+    for first in range(0, len(sizes), _USERS):
+        some = slice(first, first + _USERS)
+        found.append(first + np.flatnonzero(bounding.loyal(words[some], sizes[some])))
     return np.concatenate(found)
 
 
