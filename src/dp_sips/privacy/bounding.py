@@ -108,10 +108,11 @@ def turns(key: Key, users: Any) -> NDArray[np.uint32]:
     scrambled, leading = key.scrambler(Purpose.TURNS), np.empty(len(users), dtype="<u4")
     for some in (slice(n, n + 65_536) for n in range(0, len(users), 65_536)):  # in the cache
         leading[some] = scrambled(users[some]).view("<u4")[:, 1]
-    order = np.lexsort(leading.view("<u2").reshape(-1, 2).T)  # linear, as keys have 16 bits
+    order = np.lexsort(leading.view("<u2").reshape(-1, 2).T)  # low bits, then high: in linear time
     alike = np.flatnonzero(np.diff(leading.take(order)) == 0)
     tied = np.union1d(alike, alike + 1)
-    order[tied] = order[tied][np.lexsort(scrambled(users[order[tied]]).T[::-1])]
+    words = scrambled(users[order[tied]])  # of a few users
+    order[tied] = order[tied][np.lexsort((words[:, 1], words[:, 0]))]
     return order.astype(np.uint32)
 
 

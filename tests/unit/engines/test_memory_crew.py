@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Iterator
 from itertools import count
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -101,3 +102,25 @@ def test_an_index_error_is_no_end() -> None:
 
     with Crew(2) as crew, pytest.raises(IndexError):
         crew.map(work, range(5))
+
+
+def test_where_no_thread_can_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Crew(3) as crew:
+        submit, asked = crew.submit, count()
+        done: list[int] = []
+
+        def work(step: int) -> None:
+            time.sleep(0.001)
+            done.append(step)
+
+        def once(*call: Any) -> Any:
+            if next(asked):
+                raise StepError
+            return submit(*call)
+
+        monkeypatch.setattr(crew, "submit", once)
+        with pytest.raises(StepError):
+            crew.map(work, range(1000))
+        before = len(done)
+        time.sleep(0.05)
+        assert len(done) == before < 500

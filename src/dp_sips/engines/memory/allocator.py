@@ -14,8 +14,6 @@ from typing import Final
 
 import pyarrow as pa
 
-from dp_sips.engines.memory.recycling import spares
-
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3
 _KEPT: Final = {_TRIM_THRESHOLD: 2**31 - 1, _TOP_PAD: 64 << 20, _MMAP_THRESHOLD: 1 << 30}
 # Where glibc's own rule ends up; once set, it learns no more.
@@ -39,7 +37,6 @@ def keep_memory() -> None:
 
 def give_memory_back() -> None:
     """Return what is free, and keep no more."""
-    spares.return_all()
     if _set(_USUAL):
         ctypes.CDLL(None).malloc_trim(0)
     if _before:

@@ -374,7 +374,8 @@ class MemoryContributions(Contributions):
         """Return the sum over the users' sets, by their sizes."""
         users = np.zeros(self._longest + 1, dtype=np.int64)  # of each size
         for sizes in sizes_by_pieces(self._sets.ends):
-            users += np.bincount(sizes, minlength=len(users))
+            found = np.bincount(sizes)
+            users[: len(found)] += found
         users[0] = 0
         present = np.flatnonzero(users)
         return int(measure(present) @ users[present])

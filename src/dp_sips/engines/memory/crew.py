@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -40,13 +40,15 @@ class Crew(ThreadPoolExecutor):
             finally:
                 steps.clear()
 
-        helpers = [self.submit(work) for _ in range(min(self._max_workers, len(steps)) - 1)]
+        helpers: list[Future[None]] = []
         try:
+            helpers.extend(self.submit(work) for _ in range(min(self._max_workers, len(steps)) - 1))
             work()
         finally:
-            begun = [helper for helper in helpers if not helper.cancel()]
-            wait(begun)
-        for helper in begun:
+            steps.clear()
+            helpers = [helper for helper in helpers if not helper.cancel()]
+            wait(helpers)
+        for helper in helpers:
             helper.result()
         return (results[place] for place in range(len(results)))
 

@@ -20,8 +20,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import DTypeLike, NDArray
 
-from dp_sips.engines.memory.growing import check_fresh, empty, zeros
+from dp_sips.engines.memory.growing import zeros
 from dp_sips.errors import DiskFullError, UsageError
+from dp_sips.room import check_room
 
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _TOO_MANY: Final = (errno.EMFILE, errno.ENFILE)
@@ -51,12 +52,9 @@ class Arrays(Protocol):
         del array
 
     def in_memory(self, number: int, size: int, limit: int) -> list[NDArray[np.uint64]]:
-        """Return up to this many arrays of words that are all over the place at the same time.
-
-        What they hold is anything.
-        """
+        """Return up to this many arrays of words that are all over the place at the same time."""
         del limit
-        return [empty(size, np.uint64) for _ in range(number)]
+        return [zeros(size, np.uint64) for _ in range(number)]
 
     def pieces(self, pairs: int) -> int:
         """Return how many pieces to cut a thread's part of these pairs into, to have one a time."""
@@ -73,8 +71,8 @@ class InMemory(Arrays):
 
     def empty_like(self, array: NDArray[Any]) -> NDArray[Any]:
         """Return an array like this one, where there is room for a second."""
-        check_fresh(array.nbytes)
-        return empty(array.shape, array.dtype)
+        check_room(array.nbytes)
+        return super().empty_like(array)
 
     def forget(self, array: NDArray[Any]) -> None:
         """Do nothing: there is no file."""

@@ -23,7 +23,6 @@ from dp_sips.engines.memory.numbering import (
     new_user_column,
 )
 from dp_sips.engines.memory.public_items import without
-from dp_sips.engines.memory.recycling import spares
 from dp_sips.engines.memory.spilling import Spill, check_limit
 from dp_sips.privacy.bounding import Bounds
 from dp_sips.privacy.noise import Key, Purpose
@@ -64,7 +63,6 @@ class MemoryEngine(Engine):
     ) -> MemoryContributions:
         """Read a source whole: repeats dropped, users' items in bounding order."""
         keep_memory()
-        spares.keep()
         try:
             loaded = self._load(source, bounds, key, progress)
             if bounds.max_items:
@@ -74,7 +72,6 @@ class MemoryEngine(Engine):
         except BaseException:
             return_to_usual()
             raise
-        spares.return_all()
         return loaded
 
     def _load(

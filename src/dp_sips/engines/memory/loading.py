@@ -21,7 +21,7 @@ from dp_sips.engines import encoding
 from dp_sips.engines.memory import folds, kernels
 from dp_sips.engines.memory.allocator import give_memory_back
 from dp_sips.engines.memory.disk import Arrays, Disk, InMemory
-from dp_sips.engines.memory.growing import Growing, check_fresh, empty
+from dp_sips.engines.memory.growing import Growing, zeros
 from dp_sips.engines.memory.in_order import in_order
 from dp_sips.engines.memory.merging import Merging
 from dp_sips.engines.memory.numbering import (
@@ -33,7 +33,6 @@ from dp_sips.engines.memory.numbering import (
     Workers,
     integer_rows,
 )
-from dp_sips.engines.memory.recycling import spares
 from dp_sips.engines.memory.repeats import Together, drop_recent
 from dp_sips.engines.memory.runs import Run, buckets_for, write_run
 from dp_sips.engines.memory.scattering import Scattered
@@ -42,6 +41,7 @@ from dp_sips.engines.memory.spilling import Spill
 from dp_sips.engines.memory.watching import Watch
 from dp_sips.privacy.arrays import Words
 from dp_sips.progress import Progress
+from dp_sips.room import check_room
 from dp_sips.sources import Source
 from dp_sips.sources.flat import as_arrow
 
@@ -288,13 +288,12 @@ class _Repeats:
     def _gathered(self, scattered: Scattered, before: NDArray[np.uint64]) -> UserSets:
         """Return all pairs in order, without repeats; users had `before` in order already."""
         total = self._count + scattered.count
-        check_fresh(self._pair_bytes() * total)
+        check_room(self._pair_bytes() * total)
         sizes, parts, parallel = before.copy(), range(scattered.lists), self._workers.pool.map
         list(parallel(lambda part: scattered.add_sizes(part, sizes), parts))
         ends = np.cumsum(sizes, dtype=np.uint64)
         places = ends - sizes
-        items, counts = empty(total, np.uint32), self._ones(total)
-        spares.drop()  # what comes next gets the memory of what was scattered
+        items, counts = zeros(total, np.uint32), self._ones(total)
         runs = np.arange(len(before), dtype=np.uint32), before.astype(np.uint32)
         if self._count:
             kernels.regroup(self._times(), *runs, places.copy(), counts)
