@@ -93,6 +93,29 @@ class TestDisk:
         arrays.forget(array)
         assert (array == np.arange(1 << 20)).all()
 
+    @pytest.mark.parametrize(
+        ("size", "number", "reused"),
+        [(100, 2, 2), (199, 2, 2), (201, 2, 1), (401, 2, 0), (70, 3, 3)],
+    )
+    def test_words_in_spare_memory(self, size: int, number: int, reused: int) -> None:
+        spare = np.full(8 * 400, 7, dtype=np.uint8)
+        arrays = InMemory(spare)
+        some = arrays.in_memory(number, size, 0)
+        assert [array.shape for array in some] == [(size,)] * number
+        assert [np.shares_memory(array, spare) for array in some] == [
+            n < reused for n in range(number)
+        ]
+        for place, array in enumerate(some):
+            array[:] = place
+        assert [set(array.tolist()) for array in some] == [{place} for place in range(number)]
+        assert not any(np.shares_memory(array, spare) for array in arrays.in_memory(2, size, 0))
+
+    @pytest.mark.parametrize("size", [0, 1, 49])
+    def test_much_memory_is_not_kept_for_little(self, size: int) -> None:
+        spare = np.full(8 * 400, 7, dtype=np.uint8)
+        for array in InMemory(spare).in_memory(2, size, 0):
+            assert not np.shares_memory(array, spare)
+
     def test_arrays_one_after_the_other(self, tmp_path: Path) -> None:
         with Disk(tmp_path).appender() as file:
             file.append(np.arange(3, dtype=np.uint8))

@@ -51,6 +51,13 @@ def expected(rows: Pairs) -> dict[int, list[int]]:
 
 
 class TestScattered:
+    def test_its_memory_has_room_for_the_items_of_all_pairs(self) -> None:
+        scattered, rows = Scattered(), [(n % 700, n) for n in range(BIG)]
+        add(scattered, rows, u32([]), 700)
+        memory = scattered.memory()
+        assert memory.nbytes >= 4 * BIG
+        assert set(range(BIG)) <= set(memory.view(np.uint32).tolist())
+
     @given(st.lists(pairs, min_size=1, max_size=4))
     def test_keeps_each_users_items_in_order(self, batches: list[Pairs]) -> None:
         scattered, users = Scattered(), 1

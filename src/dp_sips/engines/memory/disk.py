@@ -31,6 +31,7 @@ _RANDOM_SHARE: Final = 0.75
 """How much of the memory is for arrays that are read and written in no order."""
 _IN_MEMORY: Final = ("tmpfs", "ramfs")
 _ON_DISK: Final = Path("/var/tmp")  # noqa: S108 (files in it have no names)
+_NO_BYTES: Final = np.empty(0, dtype=np.uint8)
 _MOUNTS: Final = Path("/proc/self/mounts")
 
 
@@ -52,7 +53,10 @@ class Arrays(Protocol):
         del array
 
     def in_memory(self, number: int, size: int, limit: int) -> list[NDArray[np.uint64]]:
-        """Return up to this many arrays of words that are all over the place at the same time."""
+        """Return up to this many arrays of words that are all over the place at the same time.
+
+        They are not initialised.
+        """
         del limit
         return [zeros(size, np.uint64) for _ in range(number)]
 
@@ -63,7 +67,14 @@ class Arrays(Protocol):
 
 
 class InMemory(Arrays):
-    """Plain arrays."""
+    """Plain arrays.
+
+    Attributes:
+        spare: Memory that has been used: fresh memory is slow.
+    """
+
+    def __init__(self, spare: NDArray[np.uint8] = _NO_BYTES) -> None:
+        self._spare = spare
 
     def zeros(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         """Return an array of zeros."""
@@ -77,6 +88,15 @@ class InMemory(Arrays):
     def forget(self, array: NDArray[Any]) -> None:
         """Do nothing: there is no file."""
         del array
+
+    def in_memory(self, number: int, size: int, limit: int) -> list[NDArray[np.uint64]]:
+        """Return as many as asked for; in spare memory where they take most of it."""
+        spare, self._spare = self._spare, _NO_BYTES  # it stays while any part of it is in use
+        room = min(number, len(spare) // (8 * max(size, 1)))
+        if 16 * size * room < len(spare):
+            room = 0
+        reused = spare[: 8 * size * room].view(np.uint64).reshape(room, size)
+        return [*reused, *super().in_memory(number - room, size, limit)]
 
 
 @dataclass(frozen=True)

@@ -264,7 +264,9 @@ class _Repeats:
     def loaded(self) -> Loaded:
         """Return all that was read, in memory."""
         users, items = self._finished()
-        return Loaded(self.sets(), users, items, InMemory())
+        scattered, sets = self._scattered, self.sets()
+        arrays = InMemory(scattered.memory()) if scattered else InMemory()
+        return Loaded(sets, users, items, arrays)
 
     def run(self, rows: int | None, disk: Disk) -> Run:
         """Write what was read to disk, as one of several runs."""

@@ -1,4 +1,4 @@
-from numpy import uint32, uint64
+from numpy import uint8, uint32, uint64
 from numpy.typing import NDArray
 
 class Scattered:
@@ -7,6 +7,7 @@ class Scattered:
     lists: int
     def __init__(self) -> None: ...
     def held(self) -> int: ...
+    def memory(self) -> NDArray[uint8]: ...
     def add(
         self,
         users: NDArray[uint32],

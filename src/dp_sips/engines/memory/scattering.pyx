@@ -46,6 +46,10 @@ cdef class Scattered:
         """Return the bytes that the pairs take."""
         return self.chunks * (CHUNK * 6 + 8)
 
+    def memory(self):
+        """Return the memory of the items, for other things, once they are not needed."""
+        return self._items.upto(0)[:self.chunks * CHUNK].view(np.uint8)
+
     def add(
         self, const uint32_t[::1] users, const uint32_t[::1] starts, const uint32_t[::1] items,
         uint32_t[::1] last, uint32_t user_count,
