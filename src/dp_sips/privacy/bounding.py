@@ -106,7 +106,7 @@ def loyal(users: Words, sizes: NDArray[Any]) -> Bools:
 def turns(key: Key, users: Any) -> NDArray[np.uint32]:
     """Return users' numbers in a random order: by 128 scrambled bits of their blocks, `users`."""
     scrambled, leading = key.scrambler(Purpose.TURNS), np.empty(len(users), dtype="<u4")
-    for some in (slice(n, n + 65_536) for n in range(0, len(users), 65_536)):  # in the cache
+    for some in (slice(n, n + 65_536) for n in range(0, len(users), 65_536)):  # fits the cache
         leading[some] = scrambled(users[some]).view("<u4")[:, 1]
     order = np.lexsort(leading.view("<u2").reshape(-1, 2).T)  # low bits, then high: in linear time
     alike = np.flatnonzero(np.diff(leading.take(order)) == 0)

@@ -27,9 +27,9 @@ CONTESTED: Final = np.uint64(1)
 _GONE: Final = np.uint64(2)
 _LAST_RANK: Final = np.iinfo(np.uint64).max
 _PAIRS: Final = 1 << 20
-"""Pairs of loyal users about whose items is asked together."""
+"""Pairs of loyal users whose items are looked up together."""
 _TOGETHER: Final = 1 << 15
-"""Pairs of loyal users to look at together: they fit the cache."""
+"""Pairs of loyal users that are ranked together: few enough for the cache."""
 
 _USERS: Final = 1 << 14
 """Users who come in one after the other, in one of several threads."""
@@ -226,7 +226,7 @@ def _put_first(lists: Lists, sets: Sets, items: Items, numbers: Numbers) -> None
 
 
 def _loyal(words: Words, sizes: Numbers) -> NDArray[np.int64]:
-    """Return which users are loyal; they are asked a few at a time, within the cache."""
+    """Return which users are loyal; a few are checked at a time, within the cache."""
     found = [np.empty(0, dtype=np.int64)]
     for first in range(0, len(sizes), _USERS):
         some = slice(first, first + _USERS)
@@ -237,7 +237,7 @@ def _loyal(words: Words, sizes: Numbers) -> NDArray[np.int64]:
 def _fetched(fetch: Callable[[Numbers], NDArray[Any]], numbers: Numbers, size: int) -> NDArray[Any]:
     """Return what is known of items, of which there are `size`.
 
-    Where they are few, it is fetched once for each; many, in number order, their order on disk.
+    Few items are fetched once each; for many pairs, they are fetched in their order on disk.
     """
     if size <= min(len(numbers), _PAIRS):
         return fetch(np.arange(size, dtype=np.uint32))[numbers]

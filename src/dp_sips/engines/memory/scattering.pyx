@@ -47,7 +47,7 @@ cdef class Scattered:
         return self.chunks * (CHUNK * 6 + 8)
 
     def memory(self):
-        """Return the memory of the items, for other things, once they are not needed."""
+        """Return the memory that items are kept in, for reuse once they have been placed."""
         return self._items.upto(0)[:self.chunks * CHUNK].view(np.uint8)
 
     def add(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dp_sips.engines.memory.numbering import Numbers
 
 _PIECE: Final = 1 << 16
+"""Users whose sizes are made at a time: few enough for the cache."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def edges_of(sizes: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def sizes_by_pieces(ends: NDArray[np.uint64]) -> Iterator[NDArray[np.int64]]:
-    """Yield how many pairs each user has, of a few users at a time: they fit the cache."""
+    """Yield how many pairs each user has, a few users at a time."""
     for first in range(0, len(ends), _PIECE):
         piece = ends[first : first + _PIECE]
         yield np.diff(piece, prepend=np.uint64(begin_of(first, ends))).view(np.int64)
